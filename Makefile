@@ -1,0 +1,51 @@
+# The two commands of README.md are `make demo` and `make test`. Each sets up what it needs in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO ?= --data-dir .mempersist
+PYTEST := $(BIN)/pytest
+
+.PHONY: demo test test-clients test-long check lock clean
+
+demo: $(VENV)/installed  ## import the bundled sample, answer a search, serve it
+	$(BIN)/mempersist demo $(DEMO)
+
+test: check  ## style, types, and every test that takes seconds
+	$(PYTEST) -m "not clients and not long"
+
+check: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-clients: $(VENV)/installed-test  ## the server under foreign MCP clients and the conformance suite
+	$(PYTEST) -m clients
+
+test-long: $(VENV)/installed-test  ## the tests that take minutes
+	$(PYTEST) -m long
+
+lock:  ## pin what pyproject.toml asks for, with hashes; needs uv
+	uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -q -o requirements.lock
+	uv pip compile pyproject.toml --group test --universal --python-version 3.11 --upgrade --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -q -o requirements-test.lock
+
+clean:  ## remove what the commands above made, the demo's archive included
+	rm -rf $(VENV) .mempersist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The project itself is built in isolation, which makes the offline embedding model: about a minute, once.
+$(VENV)/installed: $(BIN)/python requirements.lock pyproject.toml operations/hatch_build.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "Building mempersist with its embedding model; this takes about a minute."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed requirements-test.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
+	@touch $@

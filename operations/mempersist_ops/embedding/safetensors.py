@@ -1,0 +1,80 @@
+"""The safetensors file format: eight bytes of header size, a JSON header, then the tensors one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_DTYPES = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_MAX_HEADER_BYTES = 100_000_000
+
+
+class InvalidFile(ValueError):
+    """The file is not what a safetensors file has to be."""
+
+
+def read(path: Path) -> dict[str, Array]:
+    """The tensors of ``path`` by name, each a read-only view into the mapped file: bytes are read when used.
+
+    :raises OSError: if the file cannot be opened.
+    :raises InvalidFile: if the header is broken, names an unknown type, or promises more bytes than there are.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header_size = int.from_bytes(file.read(8), "little")
+        if size < 8 or header_size > min(size - 8, _MAX_HEADER_BYTES):
+            raise InvalidFile(f"{path.name}: the file is cut short or is not a safetensors file")
+        try:
+            header = json.loads(file.read(header_size))
+            entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+            layout = {
+                name: (_DTYPES[entry["dtype"]], tuple(entry["shape"]), tuple(entry["data_offsets"]))
+                for name, entry in entries.items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidFile(f"{path.name}: the header cannot be read") from error
+    data = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + header_size) if layout else np.empty(0, np.uint8)
+    tensors = {}
+    for name, (dtype, shape, (begin, end)) in layout.items():
+        if not 0 <= begin <= end <= len(data) or end - begin != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+            raise InvalidFile(f"{path.name}: tensor {name} does not fit its shape or the file")
+        tensors[name] = np.asarray(data[begin:end]).view(dtype).reshape(shape)
+    return tensors
+
+
+def write(path: Path, tensors: Mapping[str, Array]) -> None:
+    """Write ``tensors`` to ``path``; the same tensors in the same order give the same bytes.
+
+    The header is padded to eight bytes, so that a mapped tensor is aligned if those before it fill whole words.
+    """
+    header: dict[str, Any] = {}
+    parts: list[bytes] = []
+    offset = 0
+    for name, tensor in tensors.items():
+        data = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<")).tobytes()
+        header[name] = {
+            "dtype": _NAMES[tensor.dtype.newbyteorder("<")],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + len(data)],
+        }
+        parts.append(data)
+        offset += len(data)
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + b"".join(parts))

@@ -1,0 +1,177 @@
+"""The one directory that holds everything the local host keeps.
+
+::
+
+    mempersist.json     marks the directory and its layout version
+    lock                held shared by every running program, exclusively by a restore
+    token               the bearer token, for the owner's eyes only
+    restoring.json      there while a restore is under way: what it restores
+    objects/            the canonical objects: the archive itself
+    catalog.sqlite3     projection of the objects, rebuilt by ``mempersist rebuild-catalog``
+    vectors.sqlite3     vector index, rebuilt likewise
+    queue.sqlite3       messages of background work
+    uploads/            where an interrupted upload to another server went on from
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mempersist.errors import Code, MempersistError
+
+VARIABLE: Final = "MEMPERSIST_DATA_DIR"
+TOKEN_VARIABLE: Final = "MEMORY_API_TOKEN"  # noqa: S105 - a variable's name
+LAYOUT: Final = "mempersist.data-directory.v1"
+_TOKEN_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    root: Path
+
+    @property
+    def marker(self) -> Path:
+        return self.root / "mempersist.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+    @property
+    def token(self) -> Path:
+        return self.root / "token"
+
+    @property
+    def restoring(self) -> Path:
+        return self.root / "restoring.json"
+
+    @property
+    def objects(self) -> Path:
+        return self.root / "objects"
+
+    @property
+    def catalog(self) -> Path:
+        return self.root / "catalog.sqlite3"
+
+    @property
+    def vectors(self) -> Path:
+        return self.root / "vectors.sqlite3"
+
+    @property
+    def queue(self) -> Path:
+        return self.root / "queue.sqlite3"
+
+    @property
+    def uploads(self) -> Path:
+        return self.root / "uploads"
+
+
+def location(option: Path | None, environ: Mapping[str, str]) -> Path:
+    """Where the data directory is: the option, else ``MEMPERSIST_DATA_DIR``, else ``mempersist`` in XDG's data home."""
+    if option is not None:
+        return option.absolute()
+    if environ.get(VARIABLE):
+        return Path(environ[VARIABLE]).expanduser().absolute()
+    home = environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(home).expanduser().absolute() / "mempersist"
+
+
+def create(path: Path) -> DataDirectory:
+    """The directory at ``path``, made if need be, for its owner alone (0700).
+
+    :raises MempersistError: VALIDATION if it holds other things, belongs to a newer program or cannot be made.
+    """
+    directory = DataDirectory(path)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not directory.marker.exists():
+            if any(not _is_ours(directory, entry.name) for entry in path.iterdir()):
+                raise _refused(path, "holds other files; name an empty directory, or one that mempersist made")
+            path.chmod(0o700)
+            write_private(directory.marker, json.dumps({"format": LAYOUT}) + "\n")
+    except OSError as error:
+        raise _refused(path, f"cannot be used ({error.strerror})") from error
+    return existing(path)
+
+
+def _is_ours(directory: DataDirectory, name: str) -> bool:
+    """What another program that makes this directory just now, or one that was killed doing so, may have left."""
+    return name == directory.lock.name or name.startswith(f".{directory.marker.name}.")
+
+
+def existing(path: Path) -> DataDirectory:
+    """The directory at ``path``, which must be one already. :raises MempersistError: NOT_FOUND, or VALIDATION."""
+    directory = DataDirectory(path)
+    try:
+        marker = json.loads(directory.marker.read_bytes())
+    except FileNotFoundError:
+        message = f"no archive at {path}; import an export first, or name its place with --data-dir"
+        raise MempersistError(Code.NOT_FOUND, message) from None
+    except (OSError, ValueError) as error:
+        raise _refused(path, f"has a mempersist.json that cannot be read ({type(error).__name__})") from error
+    if not isinstance(marker, dict) or marker.get("format") != LAYOUT:
+        raise _refused(path, f"has another layout than {LAYOUT}; a newer mempersist made it")
+    return directory
+
+
+def api_token(directory: DataDirectory, environ: Mapping[str, str]) -> str:
+    """``MEMORY_API_TOKEN`` if set, else the token file's, which is made (0600) on first use.
+
+    :raises MempersistError: VALIDATION for a token file that is empty.
+    """
+    if environ.get(TOKEN_VARIABLE):
+        return environ[TOKEN_VARIABLE].strip()
+    if not directory.token.exists():
+        write_private(directory.token, secrets.token_urlsafe(_TOKEN_BYTES) + "\n")
+    token = directory.token.read_text(encoding="utf-8").strip()
+    if not token:
+        raise MempersistError(Code.VALIDATION, f"{directory.token} is empty; delete it, and a new token is made")
+    return token
+
+
+@contextmanager
+def locked(directory: DataDirectory, *, exclusive: bool) -> Iterator[None]:
+    """Hold the directory's lock. Programs that read and write share it; one that must be alone takes it exclusively.
+
+    :raises MempersistError: RETRYABLE_INFRASTRUCTURE if another program is in the way.
+    """
+    handle = os.open(directory.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wanted = "this needs the directory for itself" if exclusive else "it is being restored"
+            message = f"another mempersist program uses {directory.root}, and {wanted}; stop it or wait for it"
+            raise MempersistError(Code.RETRYABLE_INFRASTRUCTURE, message) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a small file for its owner's eyes only: whole or not at all, and the first writer of two wins."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            return
+    finally:
+        temporary.unlink()
+
+
+def _refused(path: Path, problem: str) -> MempersistError:
+    return MempersistError(Code.VALIDATION, f"data directory {path} {problem}")

@@ -1,0 +1,89 @@
+"""A data directory as a running service: its stores opened, its schema current, its owner there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from typing import Final
+
+from mempersist.archive import accounts, keys
+from mempersist.archive.model import OWNER
+from mempersist.errors import Code, MempersistError
+from mempersist.index.generation import ensure_generation
+from mempersist.ports import Ports
+from mempersist_ops import migrations
+from mempersist_ops.embedding.static import load_default
+from mempersist_ops.host import datadir
+from mempersist_ops.host.datadir import DataDirectory
+from mempersist_ops.stores.embedded.catalog import SqliteCatalog
+from mempersist_ops.stores.embedded.objects import FileObjects
+from mempersist_ops.stores.embedded.queue import SqliteQueue
+from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
+from mempersist_ops.stores.system import SystemClock, SystemIds
+
+_MIGRATOR: Final = "local host"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """An open data directory. ``queue`` is that of ``ports``, with what a consumer needs."""
+
+    directory: DataDirectory
+    ports: Ports
+    queue: SqliteQueue
+
+
+@asynccontextmanager
+async def opened(directory: DataDirectory) -> AsyncIterator[Host]:
+    """The directory for use, shared with other programs: schema current, account of the owner there.
+
+    :raises MempersistError: CANONICAL_STORAGE or DERIVED_INDEXING if catalog or index are lost or a restore was
+        interrupted; RETRYABLE_INFRASTRUCTURE while a restore runs.
+    """
+    with datadir.locked(directory, exclusive=False):
+        if directory.restoring.exists():
+            message = f"a restore into {directory.root} was interrupted; run the same `mempersist import` again"
+            raise MempersistError(Code.CANONICAL_STORAGE, message)
+        async with stores(directory) as host:
+            await _refuse_what_was_lost(host)
+            await accounts.ensure_owner(host.ports)
+            await ensure_generation(host.ports)
+            yield host
+
+
+@asynccontextmanager
+async def stores(directory: DataDirectory) -> AsyncIterator[Host]:
+    """The directory's stores with the schema current, and nothing else looked at: for a rebuild.
+
+    :raises IndexUnavailable: if the embedding model or the vector file cannot be opened.
+    :raises CatalogError: / :raises MigrationError: if the catalog cannot.
+    """
+    embedder = load_default()
+    clock = SystemClock()
+    with (
+        closing(SqliteCatalog(directory.catalog)) as catalog,
+        closing(SqliteVectorIndex(directory.vectors, embedder.model.dimensions)) as vectors,
+        closing(SqliteQueue(directory.queue)) as queue,
+    ):
+        await migrations.apply(catalog, migrations.find_directory(), clock, owner=_MIGRATOR)
+        objects = FileObjects(directory.objects)
+        yield Host(directory, Ports(objects, catalog, vectors, queue, embedder, clock, SystemIds()), queue)
+
+
+async def _refuse_what_was_lost(host: Host) -> None:
+    """An empty catalog beside a full archive would look like an empty archive."""
+    way_out = "run `mempersist rebuild-catalog --yes`, which makes it anew from the archive's objects"
+    owner = await host.ports.catalog.query("SELECT 1 FROM accounts WHERE account_id = ?", (OWNER,))
+    if not owner and await host.ports.objects.head(keys.account_log(OWNER, 0)) is not None:
+        raise MempersistError(Code.CANONICAL_STORAGE, f"the catalog in {host.directory.root} is lost; {way_out}")
+    if await vectors_lost(host):
+        raise MempersistError(Code.DERIVED_INDEXING, f"the vector index in {host.directory.root} is lost; {way_out}")
+
+
+async def vectors_lost(host: Host) -> bool:
+    """Whether the catalog tells of indexed conversations and the vector index is empty."""
+    indexed = await host.ports.catalog.query(
+        "SELECT 1 FROM index_state WHERE status = 'indexed' AND chunk_count > 0 LIMIT 1"
+    )
+    return bool(indexed) and not (await host.ports.vectors.describe()).count

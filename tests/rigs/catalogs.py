@@ -1,0 +1,33 @@
+"""The catalogs that the contract suites run against: a new adapter is one more line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from mempersist.ports import Catalog, Statement
+from mempersist_ops.stores.embedded.catalog import SqliteCatalog
+from mempersist_ops.stores.memory.catalog import MemoryCatalog
+
+
+class ClosableCatalog(Catalog, Protocol):
+    def close(self) -> None: ...
+
+
+CATALOGS: dict[str, Callable[[Path], ClosableCatalog]] = {
+    "memory": lambda _: MemoryCatalog(),
+    "embedded": lambda directory: SqliteCatalog(directory / "catalog.sqlite3"),
+}
+
+
+async def run(catalog: Catalog, *statements: str) -> None:
+    """Run statements without parameters as one batch."""
+    await catalog.batch([Statement(sql) for sql in statements])
+
+
+async def value(catalog: Catalog, sql: str, *params: Any) -> Any:
+    """The one value that ``sql`` selects."""
+    (row,) = await catalog.query(sql, params)
+    (found,) = row.values()
+    return found

@@ -1,0 +1,1 @@
+"""What a turn of an import does in each phase. Every module has one ``step``."""

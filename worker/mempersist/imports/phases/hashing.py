@@ -1,0 +1,33 @@
+"""First turn of an import: the SHA-256 of the upload, and whether the same bytes were imported before."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from mempersist.imports.duplicates import earlier_import
+from mempersist.imports.runs import Run, Step, keep_lease
+from mempersist.jobs import Job
+from mempersist.limits import MIB
+from mempersist.ports import Ports
+
+_READ_BYTES = 4 * MIB
+_RENEW_EVERY_BYTES = 256 * MIB
+
+
+async def step(ports: Ports, job: Job, run: Run) -> Step:
+    sha256 = run.sha256 or await _digest(ports, job, run)
+    if not run.state.force:
+        duplicate_of = await earlier_import(ports, run.account, run.import_id, sha256)
+        if duplicate_of is not None:
+            return Step(replace(run.state, phase="finish", duplicate_of=duplicate_of), sha256=sha256)
+    return Step(replace(run.state, phase="survey"), sha256=sha256)
+
+
+async def _digest(ports: Ports, job: Job, run: Run) -> str:
+    digest = hashlib.sha256()
+    for offset in range(0, run.size_bytes, _READ_BYTES):
+        digest.update(await ports.objects.get(run.object_key, offset=offset, length=_READ_BYTES))
+        if offset and offset % _RENEW_EVERY_BYTES == 0:
+            await keep_lease(ports, job)
+    return digest.hexdigest()

@@ -1,0 +1,235 @@
+"""Turns that read conversations: a bounded run of items from one file, committed together with the next checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from mempersist.archive import graph
+from mempersist.archive.importing import ImportItem, ImportOutcome, conversation_id_of, import_conversations
+from mempersist.archive.model import SourceConversation
+from mempersist.catalog.bulk import json_parameters
+from mempersist.errors import Code, MempersistError
+from mempersist.imports import archives, staging
+from mempersist.imports.chatgpt.conversation import normalise
+from mempersist.imports.counts import NOTHING, Counts, Fate, tally
+from mempersist.imports.layout import ExportLayout
+from mempersist.imports.problems import Finding, ItemError
+from mempersist.imports.records import FindingRow
+from mempersist.imports.runs import Run, Step, insert_at_turn, now_of, settle
+from mempersist.imports.scanner import START, ScannedItem, ScanPosition, scan
+from mempersist.imports.source import ByteSource
+from mempersist.imports.state import State
+from mempersist.jobs import CONTINUE, Job, Outcome
+from mempersist.limits import MAX_TURN_BYTES, MAX_TURN_CONVERSATIONS, MAX_TURN_ITEMS
+from mempersist.ports import AccountId, Ports, Statement
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a turn has read from one file.
+
+    :param items: conversations to commit. :param with_text: messages of theirs that have text.
+    :param counts: of what is settled already, because there is nothing of it to commit.
+    :param next: where the next turn goes on; None at the file's end.
+    """
+
+    items: list[ImportItem] = field(default_factory=list)
+    with_text: int = 0
+    findings: list[FindingRow] = field(default_factory=list)
+    counts: Counts = NOTHING
+    asset_ids: set[str] = field(default_factory=set)
+    next: ScanPosition | None = None
+
+
+async def step(ports: Ports, job: Job, run: Run) -> Step | Outcome:
+    """:raises MoreToStage: / :raises PiecesLost: / :raises LeaseLost: and what ``import_conversations`` raises."""
+    state, layout = await _locate(ports, job, run)
+    if layout is None:
+        return Step(state)
+    file = layout.conversations[state.file]
+    label = archives.label(run, state.archive, file)
+    at = ScanPosition.from_json(state.scan) if state.scan else START
+    if state.scan is None and state.file:
+        await staging.drop(ports.objects, archives.file_prefix(run, state.archive, state.file - 1))
+    try:
+        source = await archives.open_file(ports, job, run, state.archive, layout, state.file)
+        batch = await read_batch(source, run.account, at, label)
+    except ItemError as error:
+        return _unreadable(state, FindingRow(label, "failed", error.code, error.message))
+    except MempersistError as error:
+        if error.code is not Code.PERMANENT_PARSER:
+            raise
+        return _unreadable(state, FindingRow(label, "failed", error.details["reason"], error.message))
+    after = _after(state, batch, at, source.size)
+    if not batch.items:
+        return Step(after, batch.findings, batch.counts, _asset_refs(run, batch))
+    known = await _known_revisions(ports, run, batch.items)
+
+    def record(outcomes: Sequence[ImportOutcome]) -> list[Statement]:
+        return settle(run, job, _committed(run, after, batch, outcomes, known), now_of(ports))
+
+    await import_conversations(ports, run.account, run.import_id, run.namespace, batch.items, extra=record)
+    return CONTINUE
+
+
+async def read_batch(source: ByteSource, account: AccountId, at: ScanPosition, label: str) -> Batch:
+    """Read from ``at`` on until a bound of the turn is reached or the file ends.
+
+    :raises MempersistError: PERMANENT_PARSER: nothing of the file can be read.
+    """
+    batch = Batch(next=at)
+    seen: set[str] = set()
+    async with contextlib.aclosing(scan(source, at)) as items:
+        async for item in items:
+            if isinstance(item, Finding):
+                batch.findings.append(FindingRow(f"{label}:{item.position}", item.severity, item.code, item.message))
+                continue
+            if item.ordinal > at.ordinal and item.end - at.offset > MAX_TURN_BYTES:
+                return batch
+            conversation = _conversation(item, batch, label)
+            if conversation is not None:
+                conversation_id = conversation_id_of(account, conversation)
+                if conversation_id in seen:
+                    return batch  # a second copy is committed in a turn of its own
+                seen.add(conversation_id)
+                _take(batch, conversation, item, label)
+            batch.next = item.next
+            if len(batch.items) >= MAX_TURN_CONVERSATIONS or item.ordinal - at.ordinal >= MAX_TURN_ITEMS - 1:
+                return batch
+    batch.next = None
+    return batch
+
+
+def _conversation(item: ScannedItem, batch: Batch, label: str) -> SourceConversation | None:
+    """The item as a conversation, or None after noting in ``batch`` why it is none."""
+    error = item.error
+    if error is None:
+        try:
+            return normalise(item.value)
+        except ItemError as problem:
+            error = problem
+        except Exception as defect:  # one odd item must not stop an import, whatever it trips over
+            error = ItemError("UNEXPECTED", f"the parser cannot read this item ({type(defect).__name__})")
+    fate: Literal["skipped", "failed"] = "skipped" if error.skipped else "failed"
+    batch.counts += Counts(conversations=tally(fate), messages=tally(fate, _messages_in(item.value)))
+    batch.findings.append(
+        FindingRow(f"{label}:{item.ordinal}", fate, error.code, error.message, _source_id(item.value))
+    )
+    return None
+
+
+def _take(batch: Batch, conversation: SourceConversation, item: ScannedItem, label: str) -> None:
+    position = f"{label}:{item.ordinal}"
+    batch.items.append(ImportItem(position, conversation))
+    for node in conversation.nodes:
+        batch.with_text += node.kind != "none" and bool(node.text) and not node.text.isspace()
+        batch.asset_ids.update(asset.asset_id for asset in node.assets)
+    for note in item.notes:
+        batch.findings.append(FindingRow(position, note.severity, note.code, note.message, conversation.source_id))
+    path = graph.active_path(graph.parents_of(conversation.nodes), conversation.current_source_node_id)
+    for anomaly in {text.partition(":")[0] for text in (*conversation.anomalies, *path.anomalies)}:
+        batch.findings.append(FindingRow(position, "note", anomaly.upper(), "kept as it is", conversation.source_id))
+
+
+def _committed(
+    run: Run, after: State, batch: Batch, outcomes: Sequence[ImportOutcome], known: Mapping[str, str]
+) -> Step:
+    """The turn's step, now that it is known what became of its conversations."""
+    counts = batch.counts + Counts(messages_with_text=batch.with_text)
+    findings = list(batch.findings)
+    rows = []
+    for item, outcome in zip(batch.items, outcomes, strict=True):
+        again = outcome.conversation_id in known
+        fate: Fate = "imported"
+        finding = None
+        if outcome.status == "failed":
+            fate, finding = "failed", ("failed", outcome.code, outcome.problem)
+        elif outcome.status == "duplicate" or (again and outcome.status == "unchanged"):
+            fate = "skipped"
+            finding = ("skipped", "DUPLICATE_CONVERSATION", "another copy in this export already holds all of it")
+        elif outcome.status == "unchanged":
+            fate = "unchanged"
+        elif again:
+            finding = ("note", "CONFLICTING_COPY", "another copy in this export differs; the newer text stands")
+        if finding is not None:
+            findings.append(FindingRow(item.position, *finding, item.source.source_id))  # type: ignore[arg-type]
+        counts += Counts(
+            conversations=tally(fate),
+            messages=tally(fate, outcome.messages),
+            created=int(outcome.status == "created"),
+            updated=int(outcome.status == "updated"),
+        )
+        if outcome.revision_id is not None:
+            rows.append([outcome.conversation_id, outcome.revision_id])
+    statements = [
+        *insert_at_turn(
+            run,
+            "import_items",
+            ("conversation_id", "revision_id"),
+            rows,
+            on_conflict="(import_id, conversation_id) DO UPDATE SET revision_id = excluded.revision_id",
+        ),
+        *_asset_refs(run, batch),
+    ]
+    return Step(after, findings, counts, statements)
+
+
+async def _known_revisions(ports: Ports, run: Run, items: Sequence[ImportItem]) -> dict[str, str]:
+    """Conversations that this import has read before, and the revision they have since."""
+    known: dict[str, str] = {}
+    for parameter in json_parameters(conversation_id_of(run.account, item.source) for item in items):
+        rows = await ports.catalog.query(
+            "SELECT conversation_id, revision_id FROM import_items"
+            " WHERE import_id = ? AND conversation_id IN (SELECT value FROM json_each(?))",
+            (run.import_id, parameter),
+        )
+        known.update((row["conversation_id"], row["revision_id"]) for row in rows)
+    return known
+
+
+async def _locate(ports: Ports, job: Job, run: Run) -> tuple[State, ExportLayout | None]:
+    """The state at the next file there is, with its archive's layout; or at the first asset, with None."""
+    state = run.state
+    while state.archive < state.archives:
+        layout = await archives.layout_of(ports, job, run, state.archive)
+        if layout is not None and state.file < len(layout.conversations):
+            return state, layout
+        state = replace(state, archive=state.archive + 1, file=0)
+    return replace(state, phase="assets", archive=0, file=0), None
+
+
+def _unreadable(state: State, finding: FindingRow) -> Step:
+    """One file cannot be read; the others can."""
+    return Step(replace(state, file=state.file + 1, scan=None), [finding], Counts(files=tally("failed")))
+
+
+def _after(state: State, batch: Batch, at: ScanPosition, size: int) -> State:
+    if batch.next is not None:
+        done = batch.next.offset - at.offset
+        return replace(state, scan=batch.next.as_json(), bytes_done=state.bytes_done + done)
+    # Counted here and not in the batch, so that each file is counted by the turn that reaches its end.
+    counts = state.counts + Counts(files=tally("imported"))
+    done = size - at.offset
+    return replace(state, file=state.file + 1, scan=None, bytes_done=state.bytes_done + done, counts=counts)
+
+
+def _asset_refs(run: Run, batch: Batch) -> list[Statement]:
+    return insert_at_turn(run, "import_asset_refs", ("asset_id",), ([asset] for asset in sorted(batch.asset_ids)))
+
+
+def _messages_in(value: Any) -> int:
+    """Messages in an item that is no readable conversation, as far as they can be told."""
+    mapping = value.get("mapping") if isinstance(value, dict) else None
+    if not isinstance(mapping, dict):
+        return 0
+    return sum(isinstance(node, dict) and isinstance(node.get("message"), dict) for node in mapping.values())
+
+
+def _source_id(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    found = value.get("id") or value.get("conversation_id")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,201 @@
+"""Background jobs: leases, retries and the hand-over between a queue's deliveries and the turns that do the work.
+
+A job row exists exactly as long as its work is not done. A queue message only says "look at this job": a message that
+comes twice, late or never changes nothing, because the row decides and the sweeper re-sends what no message reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mempersist import timestamps
+from mempersist.errors import Code, MempersistError
+from mempersist.limits import LEASE_SECONDS, MAX_DELIVERIES
+from mempersist.ports import (
+    AccountId,
+    CatalogError,
+    IndexUnavailable,
+    ObjectNotFound,
+    Ports,
+    QueueName,
+    QueueUnavailable,
+    Statement,
+    StorageError,
+)
+
+JobKind = QueueName
+_BACKOFF_BASE_SECONDS = 2
+_BACKOFF_CAP_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message as a queue hands it over."""
+
+    id: str
+    body: Mapping[str, Any]
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the queue shall do with a delivery."""
+
+    id: str
+    action: Literal["ack", "retry"]
+    delay_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed job. ``owner`` is the lease's name: statements that end the job act only while it holds."""
+
+    job_id: str
+    kind: JobKind
+    account: AccountId
+    subject_id: str
+    attempts: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a turn ended. ``done``: its batch held :func:`finished`. ``continue``: its batch held :func:`released`.
+    ``failed``: nothing was settled and the job shall be tried again, or parked with this code and message."""
+
+    kind: Literal["done", "continue", "failed"]
+    code: Code = Code.RETRYABLE_INFRASTRUCTURE
+    message: str = ""
+
+
+DONE = Outcome("done")
+CONTINUE = Outcome("continue")
+Turn = Callable[[Ports, Sequence[Job]], Awaitable[Sequence[Outcome]]]
+
+
+def upsert(job_id: str, kind: JobKind, account: AccountId, subject_id: str, now: str) -> Statement:
+    """Make the job pending. A turn that runs on it just now loses its lease, so that it cannot end newer work."""
+    return Statement(
+        "INSERT INTO jobs"
+        " (job_id, kind, account_id, subject_id, status, attempts, available_at, created_at, updated_at)"
+        " VALUES (?1, ?2, ?3, ?4, 'pending', 0, ?5, ?5, ?5)"
+        " ON CONFLICT (job_id) DO UPDATE SET status = 'pending', attempts = 0, lease_owner = NULL,"
+        " lease_expires_at = NULL, available_at = ?5, error_code = NULL, error_message = NULL, updated_at = ?5",
+        (job_id, kind, account, subject_id, now),
+    )
+
+
+def finished(job: Job) -> Statement:
+    """Delete the job, if its lease still holds."""
+    return Statement("DELETE FROM jobs WHERE job_id = ? AND lease_owner = ?", (job.job_id, job.owner))
+
+
+def released(job: Job, now: str) -> Statement:
+    """Back to pending with a clean record: the turn made progress and the next one goes on."""
+    return Statement(
+        "UPDATE jobs SET status = 'pending', attempts = 0, lease_owner = NULL, lease_expires_at = NULL,"
+        " available_at = ?1, updated_at = ?1 WHERE job_id = ?2 AND lease_owner = ?3",
+        (now, job.job_id, job.owner),
+    )
+
+
+async def claim(ports: Ports, job_id: str, owner: str) -> Job | None:
+    """Take the lease, or None: no such job, not due, parked, or another's lease still runs."""
+    now_ms = ports.clock.now_ms()
+    now = timestamps.from_ms(now_ms)
+    rows = await ports.catalog.query(
+        "UPDATE jobs SET status = 'running', attempts = attempts + 1, lease_owner = ?1, lease_expires_at = ?2,"
+        " updated_at = ?3 WHERE job_id = ?4"
+        " AND ((status = 'pending' AND available_at <= ?3) OR (status = 'running' AND lease_expires_at <= ?3))"
+        " RETURNING kind, account_id, subject_id, attempts",
+        (owner, timestamps.from_ms(now_ms + LEASE_SECONDS * 1000), now, job_id),
+    )
+    if not rows:
+        return None
+    row = rows[0]
+    return Job(job_id, row["kind"], AccountId(row["account_id"]), row["subject_id"], row["attempts"], owner)
+
+
+async def renew(ports: Ports, job: Job) -> bool:
+    """Extend the lease; False when it was lost, and the turn should stop."""
+    now_ms = ports.clock.now_ms()
+    rows = await ports.catalog.query(
+        "UPDATE jobs SET lease_expires_at = ?1, updated_at = ?2 WHERE job_id = ?3 AND lease_owner = ?4"
+        " RETURNING job_id",
+        (timestamps.from_ms(now_ms + LEASE_SECONDS * 1000), timestamps.from_ms(now_ms), job.job_id, job.owner),
+    )
+    return bool(rows)
+
+
+def backoff_seconds(attempts: int, jitter: float) -> int:
+    """Wait before try ``attempts + 1``: doubling from two seconds, capped, spread by ``jitter`` in 0..1."""
+    base = min(_BACKOFF_CAP_SECONDS, _BACKOFF_BASE_SECONDS * 2 ** max(0, attempts - 1))
+    return max(1, round(base * (0.5 + jitter / 2)))
+
+
+async def failed(ports: Ports, job: Job, outcome: Outcome, delivery_id: str) -> Decision:
+    """Put the job back with a backoff, or park it as ``failed`` after too many tries or an error no retry can mend."""
+    hopeless = outcome.code in {Code.PERMANENT_PARSER, Code.VALIDATION, Code.NOT_FOUND}
+    parked = hopeless or job.attempts >= MAX_DELIVERIES
+    now_ms = ports.clock.now_ms()
+    # The spread only has to differ between jobs, not between runs.
+    delay = 0 if parked else backoff_seconds(job.attempts, int(job.job_id[:4], 16) / 0xFFFF)
+    await ports.catalog.query(
+        "UPDATE jobs SET status = ?1, lease_owner = NULL, lease_expires_at = NULL, available_at = ?2,"
+        " error_code = ?3, error_message = ?4, updated_at = ?5 WHERE job_id = ?6 AND lease_owner = ?7",
+        (
+            "failed" if parked else "pending",
+            timestamps.from_ms(now_ms + delay * 1000),
+            outcome.code.value,
+            outcome.message[:500],
+            timestamps.from_ms(now_ms),
+            job.job_id,
+            job.owner,
+        ),
+    )
+    return Decision(delivery_id, "ack") if parked else Decision(delivery_id, "retry", delay)
+
+
+async def handle(ports: Ports, queue: QueueName, deliveries: Sequence[Delivery], turn: Turn) -> list[Decision]:
+    """Run ``turn`` over the jobs that ``deliveries`` name and say what becomes of each message.
+
+    ``turn`` gets only jobs whose lease this call holds. Errors of the ports and of the service end as a retry; a
+    defect (any other exception) is raised after nothing was acknowledged, so that the queue delivers again.
+    """
+    owner = ports.ids.token(16)
+    claimed: list[tuple[Delivery, Job]] = []
+    decisions: list[Decision] = []
+    seen: set[str] = set()
+    for delivery in deliveries:
+        job_id = delivery.body.get("job_id")
+        if delivery.body.get("version") != 1 or not isinstance(job_id, str) or job_id in seen:
+            decisions.append(Decision(delivery.id, "ack"))
+            continue
+        seen.add(job_id)
+        job = await claim(ports, job_id, owner)
+        if job is None or job.kind != queue:
+            decisions.append(Decision(delivery.id, "ack"))
+        else:
+            claimed.append((delivery, job))
+    if not claimed:
+        return decisions
+    outcomes = await _run(ports, [job for _, job in claimed], turn)
+    for (delivery, job), outcome in zip(claimed, outcomes, strict=True):
+        if outcome.kind == "failed":
+            decisions.append(await failed(ports, job, outcome, delivery.id))
+        else:
+            if outcome.kind == "continue":
+                await ports.queue.send(queue, [{"version": 1, "job_id": job.job_id}])
+            decisions.append(Decision(delivery.id, "ack"))
+    return decisions
+
+
+async def _run(ports: Ports, jobs: Sequence[Job], turn: Turn) -> Sequence[Outcome]:
+    try:
+        return await turn(ports, jobs)
+    except MempersistError as error:
+        return [Outcome("failed", error.code, error.message)] * len(jobs)
+    except (CatalogError, StorageError, ObjectNotFound, IndexUnavailable, QueueUnavailable) as error:
+        return [Outcome("failed", Code.RETRYABLE_INFRASTRUCTURE, type(error).__name__)] * len(jobs)

@@ -1,0 +1,1 @@
+"""Recovery: what brings the catalog back from the archive, and what mends by itself."""
