@@ -308,4 +308,4 @@ def test_deeply_nested_content_is_read_without_recursion(content_type: str) -> N
     for _ in range(500):
         deep = {"content": [deep]}
     node = node_of({"content_type": content_type, "parts": [deep], "thoughts": [deep], "text": deep})
-    assert node.text in ("bottom", "")
+    assert set(node.text.split()) <= {"bottom"}

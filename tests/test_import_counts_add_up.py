@@ -42,7 +42,7 @@ odd = st.sampled_from(
     [
         Item("[1, 2]", "failed", 0),
         Item("null", "failed", 0),
-        Item('{"id": "m", "mapping": {"x": {"id": "x", "message": {"text": 1]}', "failed", 0),
+        Item('{"id": "m", "mapping": {"x": tru}}', "failed", 0),
         Item('{"id": "shell", "title": "t"}', "skipped", 0),
         Item('{"id": "empty", "mapping": {}}', "skipped", 0),
     ]

@@ -74,7 +74,7 @@ async def test_after_a_deletion_the_same_bytes_bring_the_conversation_back() -> 
     data = exports.as_json([conversation("a", "one"), conversation("b", "two")])
     await bring(world, data)
     rows = await world.ports.catalog.query("SELECT conversation_id FROM conversations WHERE source_id = 'a'")
-    world.clock.advance(60)
+    world.clock.advance(60_000)
     await delete_conversation(world.ports, OWNER, rows[0]["conversation_id"])
     await drain(world)
     again = await bring(world, data)

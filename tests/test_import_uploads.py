@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mempersist import limits
-from mempersist.archive import keys
+from mempersist.archive import accounts, keys
 from mempersist.archive.model import OWNER
 from mempersist.errors import Code, MempersistError
 from mempersist.imports import uploads
@@ -17,7 +17,7 @@ from mempersist.limits import MIB
 from mempersist.ports import AccountId, ObjectNotFound
 from mempersist.recovery.sweep import sweep
 from tests.rigs import exports
-from tests.rigs.worlds import World, drain, lose_catalog, memory_world
+from tests.rigs.worlds import World, drain, memory_world, with_empty_catalog
 
 EXPORT = exports.as_json([exports.conversation("a", "one", "two")])
 STRANGER = AccountId("stranger")
@@ -223,8 +223,9 @@ async def test_an_unknown_and_a_foreign_import_look_the_same() -> None:
 async def test_an_accepted_upload_is_imported_even_if_the_catalog_is_lost() -> None:
     world = await memory_world()
     accepted = await send(world, namespace="work")
-    world = await lose_catalog(world)
-    world.clock.advance(limits.INTENT_GRACE_SECONDS + 1)
+    world = await with_empty_catalog(world)
+    await accounts.ensure_owner(world.ports)
+    world.clock.advance((limits.INTENT_GRACE_SECONDS + 1) * 1000)
     await sweep(world.ports)
     await drain(world)
     status = await import_status(world.ports, OWNER, accepted.import_id)
@@ -235,8 +236,9 @@ async def test_an_upload_without_a_record_was_not_accepted_and_is_left_alone() -
     world = await memory_world()
     accepted = await send(world)
     await world.ports.objects.delete([keys.import_record(accepted.import_id)])
-    world = await lose_catalog(world)
-    world.clock.advance(limits.INTENT_GRACE_SECONDS + 1)
+    world = await with_empty_catalog(world)
+    await accounts.ensure_owner(world.ports)
+    world.clock.advance((limits.INTENT_GRACE_SECONDS + 1) * 1000)
     assert (await sweep(world.ports)).imports == 0
     with pytest.raises(ObjectNotFound):
         await world.ports.objects.get(keys.import_record(accepted.import_id))
@@ -245,10 +247,10 @@ async def test_an_upload_without_a_record_was_not_accepted_and_is_left_alone() -
 async def test_the_sweeper_drops_uploads_that_nobody_completed() -> None:
     world = await memory_world()
     import_id = await begin(world, {1: EXPORT})
-    world.clock.advance(limits.UPLOAD_EXPIRY_SECONDS - 10)
+    world.clock.advance((limits.UPLOAD_EXPIRY_SECONDS - 10) * 1000)
     await sweep(world.ports)
     assert (await uploads.list_parts(world.ports, OWNER, import_id)).size_bytes == len(EXPORT)
-    world.clock.advance(20)
+    world.clock.advance(20_000)
     await sweep(world.ports)
     with refusal(Code.NOT_FOUND):
         await uploads.list_parts(world.ports, OWNER, import_id)

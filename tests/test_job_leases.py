@@ -110,7 +110,7 @@ async def test_a_turn_with_more_to_do_is_sent_again_at_once() -> None:
     world = await memory_world()
     await pending(world)
     await jobs.handle(world.ports, "index", [message()], Turn(jobs.CONTINUE))
-    received = await world.queue.receive("index", limit=10, lease_seconds=60)
+    received = await world.queue.receive("index", limit=10)
     assert [item.body for item in received] == [{"version": 1, "job_id": JOB}]
 
 
@@ -181,7 +181,7 @@ async def test_the_sweeper_sends_a_job_that_no_message_reached_and_does_not_repe
     world.clock.advance(limits.INTENT_GRACE_SECONDS * 1000)
     assert (await sweep(world.ports)).jobs == 1
     assert (await sweep(world.ports)).jobs == 0
-    received = await world.queue.receive("index", limit=10, lease_seconds=60)
+    received = await world.queue.receive("index", limit=10)
     assert [item.body["job_id"] for item in received] == [JOB]
 
 

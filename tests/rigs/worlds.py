@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from mempersist import background
 from mempersist.archive import accounts
 from mempersist.index.generation import ensure_generation
-from mempersist.jobs import Delivery
 from mempersist.ports import Ports, QueueName
 from mempersist_ops import migrations
 from mempersist_ops.stores.memory.catalog import MemoryCatalog
@@ -66,12 +65,7 @@ async def drain(world: World, *, limit: int = 10_000, ports: Ports | None = None
 
 async def _deliver(world: World, queue: QueueName, ports: Ports) -> int:
     """Hand over one batch and do with each message what is decided; how many there were."""
-    received = await world.queue.receive(queue, limit=5, lease_seconds=600)
-    if received:
-        deliveries = [Delivery(item.id, item.body, item.attempts) for item in received]
-        for decision in await background.deliver(ports, queue, deliveries):
-            if decision.action == "ack":
-                await world.queue.ack([decision.id])
-            else:
-                await world.queue.retry(decision.id, decision.delay_seconds)
-    return len(received)
+    deliveries = await world.queue.receive(queue, limit=5)
+    if deliveries:
+        await world.queue.settle(await background.deliver(ports, queue, deliveries))
+    return len(deliveries)

@@ -54,7 +54,6 @@ class ObjectInfo:
     size: int
     etag: str
     modified_at: str
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +78,7 @@ class ObjectStore(Protocol):
     """R2's semantics. Keys are 1 to 1024 UTF-8 bytes. A put that returned survives a crash, a put that did not has
     changed nothing; listing and reading see it at once."""
 
-    async def put(
-        self, key: str, body: Body, *, if_absent: bool = False, metadata: Mapping[str, str] | None = None
-    ) -> ObjectInfo:
+    async def put(self, key: str, body: Body, *, if_absent: bool = False) -> ObjectInfo:
         """Write a whole object. :raises PreconditionFailed: if ``if_absent`` and the key exists (one winner)."""
         ...
 
@@ -98,11 +95,10 @@ class ObjectStore(Protocol):
     async def list(
         self, prefix: str, *, limit: int = 1000, cursor: str | None = None, delimiter: str | None = None
     ) -> ObjectPage:
-        """A page of the keys that start with ``prefix``; with ``delimiter`` deeper keys fold into ``prefixes``.
-        ``metadata`` may be empty in a listing; :meth:`head` has it."""
+        """A page of the keys that start with ``prefix``; with ``delimiter`` deeper keys fold into ``prefixes``."""
         ...
 
-    async def create_multipart(self, key: str, *, metadata: Mapping[str, str] | None = None) -> str: ...
+    async def create_multipart(self, key: str) -> str: ...
 
     async def put_part(self, key: str, upload_id: str, number: int, body: Body) -> UploadedPart:
         """Write part 1 to 10,000, replacing an earlier one. :raises ObjectNotFound: for an unknown upload."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, NoReturn
 
@@ -43,7 +43,7 @@ class ZipObjects:
     async def get(self, key: str, *, offset: int = 0, length: int | None = None) -> bytes:
         with member(self._archive, key) as file:
             file.seek(offset)
-            return file.read(length)
+            return file.read(-1 if length is None else length)
 
     async def head(self, key: str) -> ObjectInfo | None:
         try:
@@ -82,10 +82,8 @@ class ZipObjects:
         info = self._archive.getinfo(key)
         return ObjectInfo(key, info.file_size, f"{info.CRC:08x}", "1980-01-01T00:00:00.000Z")
 
-    async def put(
-        self, key: str, body: Body, *, if_absent: bool = False, metadata: Mapping[str, str] | None = None
-    ) -> ObjectInfo:
-        del body, metadata
+    async def put(self, key: str, body: Body, *, if_absent: bool = False) -> ObjectInfo:
+        del body
         if if_absent and await self.head(key) is not None:
             raise PreconditionFailed(key)
         _refuse(key)
@@ -93,8 +91,7 @@ class ZipObjects:
     async def delete(self, keys: Sequence[str]) -> None:
         _refuse(", ".join(keys))
 
-    async def create_multipart(self, key: str, *, metadata: Mapping[str, str] | None = None) -> str:
-        del metadata
+    async def create_multipart(self, key: str) -> str:
         _refuse(key)
 
     async def put_part(self, key: str, upload_id: str, number: int, body: Body) -> UploadedPart:

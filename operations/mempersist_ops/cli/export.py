@@ -33,15 +33,20 @@ def export(path: Path, data_dir: Path | None, without_sources: bool, overwrite: 
     progress = Progress("exporting", "objects")
 
     async def write(host: Host) -> layout.Summary:
-        return await write_archive(
-            host.ports.objects, OWNER, path, sources=not without_sources, progress=progress.at
-        )
+        return await write_archive(host.ports.objects, OWNER, path, sources=not without_sources, progress=progress.at)
 
     summary = on_directory(data_dir, write)
     progress.close()
     if as_json:
-        print_json({"path": str(path), "objects": summary.objects, "sizeBytes": summary.size_bytes,
-                    "sources": summary.sources, "catalogDigest": summary.catalog_digest})
+        print_json(
+            {
+                "path": str(path),
+                "objects": summary.objects,
+                "sizeBytes": summary.size_bytes,
+                "sources": summary.sources,
+                "catalogDigest": summary.catalog_digest,
+            }
+        )
     else:
         click.echo(f"{path}: {summary.objects:,} objects, {amount(summary.size_bytes, 'bytes')}")
         click.echo(f"catalog digest {summary.catalog_digest}")

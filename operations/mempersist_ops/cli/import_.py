@@ -75,7 +75,7 @@ def _upload(
     directory = datadir.create(datadir.location(data_dir, os.environ))
     server = remote.connect(url, token)
     import_id = remote.upload(
-        server, path, directory.uploads, namespace, force, lambda done, total: steps.at("sending", "bytes", done, total)
+        server, path, directory.sending, namespace, force, lambda done, total: steps.at("sending", "bytes", done, total)
     )
     return remote.finish(server, import_id, lambda done, total: steps.at("importing", "bytes", done, total))
 

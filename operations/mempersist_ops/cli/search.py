@@ -17,9 +17,7 @@ from mempersist_ops.cli.tools import call_here
 @click.command()
 @click.argument("query")
 @data_dir_option
-@click.option(
-    "--limit", default=DEFAULT_SEARCH_RESULTS, show_default=True, type=click.IntRange(1, MAX_SEARCH_RESULTS)
-)
+@click.option("--limit", default=DEFAULT_SEARCH_RESULTS, show_default=True, type=click.IntRange(1, MAX_SEARCH_RESULTS))
 @click.option("--namespace", help="Search there only. Default: everywhere.")
 @click.option("--tag", multiple=True, help="Only conversations with this tag; repeat it for several.")
 @click.option("--any-tag", is_flag=True, help="One of the tags is enough.")

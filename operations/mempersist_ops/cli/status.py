@@ -92,6 +92,5 @@ def _describe_import(item: Any) -> str:
         lines.append(f"  {name}: {counts['found']:,} found = {parts}")
     if item["error_code"]:
         lines.append(f"  {item['error_code']}: {item['error_message']}")
-    for finding in item["findings"]:
-        lines.append(f"  {finding['severity']} {finding['code']} at {finding['position']}: {finding['message']}")
+    lines += [f"  {each['severity']} {each['code']} at {each['position']}: {each['message']}" for each in item["findings"]]
     return "\n".join(lines)

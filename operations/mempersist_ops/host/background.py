@@ -9,17 +9,16 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from mempersist import jobs
+from mempersist.background import deliver
 from mempersist.defects import place_of
-from mempersist.imports.turn import run_import_jobs
-from mempersist.index.turn import run_index_jobs
+from mempersist.jobs import Delivery
+from mempersist.limits import LEASE_SECONDS
 from mempersist.ports import QueueName
 from mempersist.recovery.sweep import sweep
 from mempersist_ops.host.datadir import DataDirectory
 from mempersist_ops.host.runtime import Host, opened
 
 _log: Final = logging.getLogger("mempersist.background")
-_TURNS: Final[dict[QueueName, jobs.Turn]] = {"import": run_import_jobs, "index": run_index_jobs}
 _BATCH: Final[dict[QueueName, int]] = {"import": 1, "index": 25}
 _SWEEP_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 0.25
@@ -32,12 +31,16 @@ async def turn(host: Host) -> int:
     :raises Exception: a defect in a turn, after which the messages come again.
     """
     handled = 0
-    for queue, run in _TURNS.items():
-        deliveries = await host.queue.receive(queue, limit=_BATCH[queue])
-        if deliveries:
-            decisions = await jobs.handle(host.ports, queue, deliveries, run)
-            await host.queue.settle(queue, decisions)
-            handled += len(deliveries)
+    for queue, size in _BATCH.items():
+        received = await host.queue.receive(queue, limit=size, lease_seconds=LEASE_SECONDS)
+        if received:
+            deliveries = [Delivery(message.id, message.body, message.attempts) for message in received]
+            for decision in await deliver(host.ports, queue, deliveries):
+                if decision.action == "ack":
+                    await host.queue.ack([decision.id])
+                else:
+                    await host.queue.retry(decision.id, decision.delay_seconds)
+        handled += len(received)
     return handled
 
 

@@ -7,10 +7,11 @@
     token               the bearer token, for the owner's eyes only
     restoring.json      there while a restore is under way: what it restores
     objects/            the canonical objects: the archive itself
+    uploads/, tmp/      uploads in parts, and files that are being written
     catalog.sqlite3     projection of the objects, rebuilt by ``mempersist rebuild-catalog``
     vectors.sqlite3     vector index, rebuilt likewise
     queue.sqlite3       messages of background work
-    uploads/            where an interrupted upload to another server went on from
+    sending/            how far an upload to another server got
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class DataDirectory:
         return self.root / "queue.sqlite3"
 
     @property
-    def uploads(self) -> Path:
-        return self.root / "uploads"
+    def sending(self) -> Path:
+        return self.root / "sending"
 
 
 def location(option: Path | None, environ: Mapping[str, str]) -> Path:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
 from mempersist.archive.model import OWNER
+from mempersist.errors import Code, MempersistError
 from mempersist.imports import uploads
 from mempersist.imports.records import Receipt
 from mempersist.imports.status import ImportStatus, import_receipt, import_status
-from mempersist.errors import Code, MempersistError
 from mempersist.limits import MAX_IMPORT_BYTES
 from mempersist_ops.host.background import work_until
 from mempersist_ops.host.runtime import Host
@@ -25,7 +26,7 @@ async def import_file(host: Host, path: Path, namespace: str | None, *, force: b
 
     :raises MempersistError: what refused the upload; RETRYABLE_INFRASTRUCTURE if the import's job was given up.
     """
-    size = path.stat().st_size
+    size = os.stat(path).st_size  # noqa: PTH116 - a local file's size, at once
     accepted = await uploads.direct(
         host.ports,
         OWNER,

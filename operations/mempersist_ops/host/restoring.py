@@ -15,7 +15,7 @@ from mempersist_ops.host import datadir
 from mempersist_ops.host.datadir import DataDirectory
 from mempersist_ops.host.importing import Progress
 from mempersist_ops.host.runtime import stores
-from mempersist_ops.stores.embedded.objects import FileObjects
+from mempersist_ops.stores.embedded.objects import FileObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ async def restore_file(directory: DataDirectory, path: Path, progress: Progress)
     """
     with datadir.locked(directory, exclusive=True), restore.opened(path) as archive:
         summary = await restore.check(archive, lambda done, total: progress("checking", "objects", done, total))
-        objects = FileObjects(directory.objects)
+        objects = FileObjectStore(directory.root)
         merged = await _is_merge(directory, objects, summary)
         _check_room(directory, summary)
         if merged:
@@ -63,7 +63,7 @@ async def restore_file(directory: DataDirectory, path: Path, progress: Progress)
     return Restoration(summary, copied.written, copied.unchanged, merged, found)
 
 
-async def _is_merge(directory: DataDirectory, objects: FileObjects, summary: layout.Summary) -> bool:
+async def _is_merge(directory: DataDirectory, objects: FileObjectStore, summary: layout.Summary) -> bool:
     """Whether the directory has memories of its own; one in which this very restore was interrupted has none."""
     note = _note(directory)
     if note is None:
@@ -81,7 +81,7 @@ def _check_room(directory: DataDirectory, summary: layout.Summary) -> None:
         raise MempersistError(Code.CANONICAL_STORAGE, message)
 
 
-async def _make_room(directory: DataDirectory, objects: FileObjects) -> None:
+async def _make_room(directory: DataDirectory, objects: FileObjectStore) -> None:
     """Remove what a first start made: the account's log, and the projections of an archive without memories."""
     await restore.clear_accounts(objects)
     for database in (directory.catalog, directory.vectors, directory.queue):

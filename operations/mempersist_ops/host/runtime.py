@@ -17,7 +17,7 @@ from mempersist_ops.embedding.static import load_default
 from mempersist_ops.host import datadir
 from mempersist_ops.host.datadir import DataDirectory
 from mempersist_ops.stores.embedded.catalog import SqliteCatalog
-from mempersist_ops.stores.embedded.objects import FileObjects
+from mempersist_ops.stores.embedded.objects import FileObjectStore
 from mempersist_ops.stores.embedded.queue import SqliteQueue
 from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
 from mempersist_ops.stores.system import SystemClock, SystemIds
@@ -65,9 +65,9 @@ async def stores(directory: DataDirectory) -> AsyncIterator[Host]:
         closing(SqliteCatalog(directory.catalog)) as catalog,
         closing(SqliteVectorIndex(directory.vectors, embedder.model.dimensions)) as vectors,
         closing(SqliteQueue(directory.queue)) as queue,
+        closing(FileObjectStore(directory.root)) as objects,
     ):
         await migrations.apply(catalog, migrations.find_directory(), clock, owner=_MIGRATOR)
-        objects = FileObjects(directory.objects)
         yield Host(directory, Ports(objects, catalog, vectors, queue, embedder, clock, SystemIds()), queue)
 
 

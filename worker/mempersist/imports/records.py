@@ -21,7 +21,7 @@ _MAX_POSITION_CHARS = 200
 _MAX_MESSAGE_CHARS = 300
 _MAX_SOURCE_ID_CHARS = 100
 
-ImportStatus = Literal["complete", "complete_with_errors", "failed", "duplicate"]
+Ending = Literal["complete", "complete_with_errors", "failed", "duplicate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Receipt:
     filename: str
     sha256: str
     size_bytes: int
-    status: ImportStatus
+    status: Ending
     counts: Counts
     created_at: str
     completed_at: str

@@ -18,6 +18,7 @@ from mempersist.limits import MAX_TURN_STAGE_BYTES, STAGE_PIECE_BYTES
 from mempersist.ports import ObjectNotFound, ObjectStore, Ports
 
 _PIECE_DIGITS = 6
+_RENEW_EVERY_PIECES = 16
 
 
 class PiecesLost(Exception):
@@ -77,6 +78,7 @@ async def stage(ports: Ports, job: Job, source: ByteSource, directory: Directory
                         return False
                     await ports.objects.put(_piece(prefix, index), bytes(held[:STAGE_PIECE_BYTES]))
                     written += STAGE_PIECE_BYTES
+                if index % _RENEW_EVERY_PIECES == _RENEW_EVERY_PIECES - 1:
                     await keep_lease(ports, job)
                 del held[:STAGE_PIECE_BYTES]
                 index += 1

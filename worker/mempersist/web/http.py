@@ -19,8 +19,9 @@ class ClientDisconnected(Exception):
 
 
 async def _no_body() -> AsyncIterator[bytes]:
-    return
-    yield b""
+    nothing: tuple[bytes, ...] = ()
+    for chunk in nothing:
+        yield chunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class HashEmbedder:
         return self._model
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["query", "passage"]) -> Sequence[Vector]:
+        del kind
         return [self._embed(text) for text in texts]
 
     def _embed(self, text: str) -> Vector:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mempersist.ports import Body, ObjectInfo, ObjectNotFound, ObjectPage, PreconditionFailed, StorageError, UploadedPart
+from mempersist.ports import (
+    Body,
+    ObjectInfo,
+    ObjectNotFound,
+    ObjectPage,
+    PreconditionFailed,
+    StorageError,
+    UploadedPart,
+)
+from mempersist_ops.stores.object_rules import check_key, check_part_number, check_parts, content_etag
 
 
 @dataclass
 class _Upload:
     key: str
-    metadata: dict[str, str]
     parts: dict[int, bytes] = field(default_factory=dict)
 
 
@@ -22,32 +29,29 @@ async def read_body(body: Body) -> bytes:
     return b"".join([chunk async for chunk in body])
 
 
-def _etag(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
-
-
 class MemoryObjectStore:
+    """:class:`mempersist.ports.ObjectStore` that ends with the object."""
+
     def __init__(self) -> None:
-        self._objects: dict[str, tuple[bytes, dict[str, str]]] = {}
+        self._objects: dict[str, bytes] = {}
         self._uploads: dict[str, _Upload] = {}
 
     def _info(self, key: str) -> ObjectInfo:
-        data, metadata = self._objects[key]
-        return ObjectInfo(key, len(data), _etag(data), "1970-01-01T00:00:00.000Z", dict(metadata))
+        data = self._objects[key]
+        return ObjectInfo(key, len(data), content_etag(data), "1970-01-01T00:00:00.000Z")
 
-    async def put(
-        self, key: str, body: Body, *, if_absent: bool = False, metadata: Mapping[str, str] | None = None
-    ) -> ObjectInfo:
+    async def put(self, key: str, body: Body, *, if_absent: bool = False) -> ObjectInfo:
+        check_key(key)
         data = await read_body(body)
         if if_absent and key in self._objects:
             raise PreconditionFailed(key)
-        self._objects[key] = (data, dict(metadata or {}))
+        self._objects[key] = data
         return self._info(key)
 
     async def get(self, key: str, *, offset: int = 0, length: int | None = None) -> bytes:
         if key not in self._objects:
             raise ObjectNotFound(key)
-        data = self._objects[key][0]
+        data = self._objects[key]
         return data[offset : None if length is None else offset + length]
 
     async def head(self, key: str) -> ObjectInfo | None:
@@ -82,9 +86,10 @@ class MemoryObjectStore:
             last = name
         return ObjectPage(tuple(objects), tuple(prefixes), None)
 
-    async def create_multipart(self, key: str, *, metadata: Mapping[str, str] | None = None) -> str:
+    async def create_multipart(self, key: str) -> str:
+        check_key(key)
         upload_id = f"upload-{len(self._uploads) + 1}"
-        self._uploads[upload_id] = _Upload(key, dict(metadata or {}))
+        self._uploads[upload_id] = _Upload(key)
         return upload_id
 
     def _upload(self, key: str, upload_id: str) -> _Upload:
@@ -95,20 +100,23 @@ class MemoryObjectStore:
 
     async def put_part(self, key: str, upload_id: str, number: int, body: Body) -> UploadedPart:
         upload = self._upload(key, upload_id)
+        check_part_number(number)
         data = await read_body(body)
         upload.parts[number] = data
-        return UploadedPart(number, _etag(data), len(data))
+        return UploadedPart(number, content_etag(data), len(data))
 
     async def complete_multipart(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> ObjectInfo:
         upload = self._upload(key, upload_id)
+        check_parts(parts)
         for part in parts:
             if part.number not in upload.parts:
                 raise ObjectNotFound(key)
-            if _etag(upload.parts[part.number]) != part.etag:
-                raise StorageError("a part has another etag")
-        self._objects[key] = (b"".join(upload.parts[part.number] for part in parts), upload.metadata)
+            if content_etag(upload.parts[part.number]) != part.etag:
+                raise StorageError(f"part {part.number} was written again with other bytes")
+        self._objects[key] = b"".join(upload.parts[part.number] for part in parts)
         del self._uploads[upload_id]
         return self._info(key)
 
     async def abort_multipart(self, key: str, upload_id: str) -> None:
-        self._uploads.pop(upload_id, None)
+        if upload_id in self._uploads and self._uploads[upload_id].key == key:
+            del self._uploads[upload_id]

@@ -15,7 +15,7 @@ from mempersist.imports.chatgpt.values import Object, object_of, objects_of, tex
 _MARKER = re.compile("( ?)(\ue200[^\ue200\ue201]*\ue201|【\\d+(?::\\d+)?†[^】]{0,200}】)")
 _CUT_MARKER = re.compile("\ue200[a-z_]*(?:\ue202[^\ue200-\ue206\\s]*)*\\Z")
 _STRAY = re.compile("[\ue200-\ue206]")
-_HINTS = ("\ue200", "\ue203", "†")
+_HINT = re.compile("[\ue200-\ue206†]")
 _REFERENCE = re.compile(r"turn\d+[a-z_]+\d+")
 _NAMED_KINDS = ("url", "link", "navlist", "video")
 _CITING_KINDS = ("cite", "filecite")
@@ -26,7 +26,7 @@ def clean(text: str, metadata: Object, *, written_by_model: bool) -> str:
 
     :param written_by_model: lone marker characters are markers too; in what a person wrote they may be icons.
     """
-    if not any(hint in text for hint in _HINTS):
+    if text.isascii() or not _HINT.search(text):
         return text
     labels = dict(_labels(text, metadata))
     titles = dict(_titles(metadata))

@@ -64,7 +64,8 @@ async def step(ports: Ports, job: Job, run: Run) -> Step:
             stored, size = stored + 1, size + member.size
             if stored >= MAX_TURN_ASSETS or size >= MAX_TURN_ASSET_BYTES:
                 return Step(state, findings, counts, statements)
-            await keep_lease(ports, job)
+            if member.size > _WHOLE_BYTES:
+                await keep_lease(ports, job)
     return Step(_next_archive(state), findings, counts, statements)
 
 

@@ -11,8 +11,8 @@ from mempersist.imports.counts import Counts, reason
 from mempersist.imports.projection import import_statements
 from mempersist.imports.records import (
     SOURCE_TYPE,
+    Ending,
     FindingRow,
-    ImportStatus,
     Receipt,
     encode_receipt,
 )
@@ -85,7 +85,7 @@ async def _compose(ports: Ports, run: Run) -> Receipt:
     )
 
 
-def verdict(state: State, counts: Counts) -> tuple[ImportStatus, Failure | None]:
+def verdict(state: State, counts: Counts) -> tuple[Ending, Failure | None]:
     """How an import ended, from what it counted."""
     conversations = counts.conversations
     if state.duplicate_of is not None:

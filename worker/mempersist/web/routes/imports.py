@@ -37,10 +37,11 @@ async def direct(context: Context) -> Response:
 async def begin(context: Context) -> Response:
     """Open an upload in parts from ``{"filename", "namespace"?}``."""
     value = _object(await read_body(context.request, _MAX_BEGIN_BYTES), {"filename", "namespace"})
-    if value.get("filename") is None:
+    filename = value.get("filename")
+    if filename is None:
         raise validation("filename", "is required")
     upload = await uploads.begin_multipart(
-        context.service.ports, context.account, filename=value["filename"], namespace=value.get("namespace")
+        context.service.ports, context.account, filename=filename, namespace=value.get("namespace")
     )
     return json_response(
         201,

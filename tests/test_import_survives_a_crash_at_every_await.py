@@ -1,0 +1,171 @@
+"""Killed at any call that an import makes, before it or after it: the next start ends it as if nothing had been."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mempersist import background, jobs, limits
+from mempersist.archive import accounts, keys
+from mempersist.archive.model import OWNER
+from mempersist.catalog.digest import digest
+from mempersist.imports import runs, uploads
+from mempersist.imports.records import receipt_json
+from mempersist.imports.status import import_receipt
+from mempersist.imports.turn import run_import_jobs
+from mempersist.jobs import Delivery
+from mempersist.recovery.rebuild import rebuild_catalog
+from mempersist.recovery.sweep import sweep
+from tests.rigs import exports
+from tests.rigs.faults import Crash, faulty
+from tests.rigs.worlds import World, drain, memory_world, with_empty_catalog
+
+Facts = dict[str, Any]
+
+
+async def accepted_world() -> tuple[World, str]:
+    world = await memory_world()
+    data = exports.ugly_zip()
+    accepted = await uploads.direct(world.ports, OWNER, filename="export.zip", body=data, size=len(data))
+    return world, accepted.import_id
+
+
+async def facts(world: World, import_id: str) -> Facts:
+    """All that an import leaves behind, but for the times at which it did."""
+    found: Facts = {}
+    for table, columns in {
+        "conversations": "conversation_id, title, namespace, head_seq, revision_id, node_count, message_count",
+        "revisions": "conversation_id, revision_id, first_seq, import_id, nodes_digest",
+        "messages": "conversation_id, source_node_id, ordinal, sequence, segment_sha256, byte_offset",
+        "assets": "asset_id, sha256, media_type, import_id",
+        "imports": "import_id, status, counts_json",
+        "jobs": "job_id",
+        "intents": "intent_id",
+        "import_runs": "import_id",
+        "import_findings": "import_id",
+        "import_items": "import_id",
+    }.items():
+        rows = await world.ports.catalog.query(f"SELECT {columns} FROM {table}")
+        found[table] = sorted(tuple(row.values()) for row in rows)
+    receipt = receipt_json(await import_receipt(world.ports, OWNER, import_id))
+    found["receipt"] = {**receipt, "completedAt": ""}
+    found["objects"] = [
+        info.key for info in (await world.ports.objects.list("")).objects if not info.key.endswith("receipt.json")
+    ]
+    return found
+
+
+async def next_start(world: World) -> None:
+    """What a host does when it comes up again, once the leases of the dead one have run out."""
+    world.clock.advance((limits.LEASE_SECONDS + limits.INTENT_GRACE_SECONDS + 1) * 1000)
+    await sweep(world.ports)
+    await drain(world)
+
+
+async def crashed(at: int, when: str) -> tuple[World, str, bool]:
+    """A world whose import was killed at call ``at``; whether there were that many calls."""
+    world, import_id = await accepted_world()
+    ports, _ = faulty(world.ports, at, when)
+    try:
+        await drain(world, ports=ports)
+    except Crash:
+        return world, import_id, True
+    return world, import_id, False
+
+
+async def clean() -> Facts:
+    world, import_id = await accepted_world()
+    await drain(world)
+    return await facts(world, import_id)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_an_import_ends_the_same_wherever_it_was_killed(when: str) -> None:
+    expected = await clean()
+    at, killed = 0, True
+    while killed:
+        at += 1
+        world, import_id, killed = await crashed(at, when)
+        if killed:
+            await next_start(world)
+        assert await facts(world, import_id) == expected, f"killed {when} call {at}"
+    assert at > 100
+
+
+@pytest.mark.parametrize("at", range(5, 200, 13))
+async def test_after_a_crash_a_rebuild_gives_the_rows_that_are_there(at: int) -> None:
+    world, _, _ = await crashed(at, "after")
+    await next_start(world)
+    rebuilt = await with_empty_catalog(world)
+    await rebuild_catalog(rebuilt.ports)
+    assert (await digest(rebuilt.ports.catalog)).total == (await digest(world.ports.catalog)).total
+
+
+async def test_a_lost_catalog_in_the_middle_of_an_import_is_rebuilt_and_the_import_goes_on() -> None:
+    expected = await clean()
+    for at in range(3, 160, 11):
+        world, import_id, _ = await crashed(at, "after")
+        world = await with_empty_catalog(world)
+        await rebuild_catalog(world.ports)
+        await accounts.ensure_owner(world.ports)
+        await next_start(world)
+        found = await facts(world, import_id)
+        assert found["conversations"] == expected["conversations"], f"lost after call {at}"
+        assert found["imports"] == expected["imports"], f"lost after call {at}"
+
+
+async def test_messages_delivered_twice_and_long_after_the_end_change_nothing() -> None:
+    expected = await clean()
+    world, import_id = await accepted_world()
+    late = []
+    while received := await world.queue.receive("import", limit=1, lease_seconds=0):
+        (message,) = received
+        late.append(dict(message.body))
+        delivery = Delivery(message.id, message.body, message.attempts)
+        for _ in range(2):
+            await background.deliver(world.ports, "import", [delivery])
+        await world.queue.ack([message.id])
+    await world.ports.queue.send("import", late)
+    await drain(world)
+    assert await facts(world, import_id) == expected
+
+
+async def test_two_workers_on_the_same_checkpoint_count_once() -> None:
+    expected = await clean()
+    world, import_id = await accepted_world()
+    for _ in range(100):
+        first = await jobs.claim(world.ports, runs.job_id(import_id), "first")
+        if first is None:
+            break
+        world.clock.advance((limits.LEASE_SECONDS + 1) * 1000)
+        second = await jobs.claim(world.ports, runs.job_id(import_id), "second")
+        assert second is not None
+        await asyncio.gather(run_import_jobs(world.ports, [first]), run_import_jobs(world.ports, [second]))
+    await drain(world)
+    found = await facts(world, import_id)
+    assert found["receipt"]["counts"] == expected["receipt"]["counts"]
+    assert found["conversations"] == expected["conversations"]
+
+
+async def test_an_upload_killed_anywhere_is_either_not_acknowledged_or_imported() -> None:
+    data = exports.as_json([exports.conversation("a", "one")])
+    for when in ("before", "after"):
+        at, killed = 0, True
+        while killed:
+            at += 1
+            world = await memory_world()
+            ports, _ = faulty(world.ports, at, when)
+            try:
+                await uploads.direct(ports, OWNER, filename="c.json", body=data, size=len(data))
+                killed = False
+            except Crash:
+                pass
+            await next_start(world)
+            rows = await world.ports.catalog.query("SELECT import_id, status FROM imports")
+            kept = await world.ports.objects.list(keys.IMPORTS)
+            recorded = [info.key for info in kept.objects if info.key.endswith("/import.json")]
+            assert [row["status"] for row in rows] == ["complete"] * len(recorded), f"killed {when} call {at}"
+            assert killed or len(recorded) == 1
+        assert at > 4
