@@ -247,7 +247,7 @@ CREATE TABLE index_state (
 CREATE INDEX index_state_waiting ON index_state (account_id, generation, queued_at) WHERE status <> 'indexed';
 
 -- chunk_rowid ties a chunk to its full-text row. grams holds what a word tokenizer cannot find: overlapping bigrams of
--- scripts without spaces, and words glued to them.
+-- scripts without spaces, and words glued to them. embedded: its vector was handed to the vector index.
 CREATE TABLE chunks (
   chunk_rowid INTEGER PRIMARY KEY,
   chunk_id TEXT NOT NULL UNIQUE,
@@ -262,7 +262,8 @@ CREATE TABLE chunks (
   grams TEXT NOT NULL,
   token_estimate INTEGER NOT NULL,
   created_at TEXT,
-  sources_json TEXT NOT NULL
+  sources_json TEXT NOT NULL,
+  embedded INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX chunks_conversation ON chunks (conversation_id, generation, branch_key, ordinal);
 

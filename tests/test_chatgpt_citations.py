@@ -18,7 +18,12 @@ def text_with(text: str, role: str = "assistant", **metadata: Any) -> str:
 
 
 def test_a_marker_becomes_the_titles_that_its_reference_gives() -> None:
-    items = [{"title": "Hops 2025", "url": "https://h.example"}, {"title": "Beer"}, {"title": "Hops 2025"}, {"url": "x"}]
+    items = [
+        {"title": "Hops 2025", "url": "https://h.example"},
+        {"title": "Beer"},
+        {"title": "Hops 2025"},
+        {"url": "x"},
+    ]
     references = [{"matched_text": CITE, "type": "grouped_webpages", "items": items}]
     text = text_with(f"Yields rose {CITE}. Prices too.{CITE}", content_references=references)
     assert text == "Yields rose (Hops 2025, Beer). Prices too. (Hops 2025, Beer)"
@@ -97,7 +102,7 @@ def test_thoughts_are_cleaned_too() -> None:
     assert node_of(content).text == "Reading\nIt says so"
 
 
-@given(st.text(st.sampled_from("ab \n\ue200\ue201\ue202\ue203\ue204【†】4[]\""), max_size=60))
+@given(st.text(st.sampled_from('ab \n\ue200\ue201\ue202\ue203\ue204【†】4[]"'), max_size=60))
 def test_no_marker_character_survives_in_an_answer(text: str) -> None:
     assert not any("\ue200" <= character <= "\ue206" for character in text_with(text))
 

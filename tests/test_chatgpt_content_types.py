@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mempersist import canonical
 from mempersist.imports.chatgpt.conversation import normalise
-
 from tests.rigs.chatgpt import conversation, message, node_of
 
 PRIVATE_USE = [chr(code) for code in range(0xE200, 0xE207)]
@@ -24,21 +24,36 @@ PRIVATE_USE = [chr(code) for code in range(0xE200, 0xE207)]
         ({"content_type": "text", "parts": []}, ""),
         ({"content_type": "text", "text": "no parts"}, "no parts"),
         ({"content_type": "text"}, ""),
-        ({"content_type": "multimodal_text", "parts": ["a", {"content_type": "text", "text": "b"}, {"text": "c"}]}, "a\nb\nc"),
+        (
+            {"content_type": "multimodal_text", "parts": ["a", {"content_type": "text", "text": "b"}, {"text": "c"}]},
+            "a\nb\nc",
+        ),
         ({"content_type": "code", "language": "python", "text": "print('hi')"}, "print('hi')"),
         ({"content_type": "execution_output", "text": "hi\n42"}, "hi\n42"),
         ({"content_type": "citable_code_output", "output_str": "rows: 7"}, "rows: 7"),
         (
-            {"content_type": "thoughts", "thoughts": [{"summary": "Weighing", "content": "two kinds of flour"}, {"content": "rye"}]},
+            {
+                "content_type": "thoughts",
+                "thoughts": [{"summary": "Weighing", "content": "two kinds of flour"}, {"content": "rye"}],
+            },
             "Weighing\ntwo kinds of flour\nrye",
         ),
         ({"content_type": "reasoning_recap", "content": "Thought for 12 seconds"}, "Thought for 12 seconds"),
-        ({"content_type": "tether_quote", "title": "Bread", "domain": "b.org", "text": "Let it rest."}, "Bread\nLet it rest."),
+        (
+            {"content_type": "tether_quote", "title": "Bread", "domain": "b.org", "text": "Let it rest."},
+            "Bread\nLet it rest.",
+        ),
         ({"content_type": "tether_quote", "domain": "file.pdf", "text": "Let it rest."}, "file.pdf\nLet it rest."),
         ({"content_type": "tether_browsing_display", "result": "L0: page", "summary": ""}, "L0: page"),
-        ({"content_type": "sonic_webpage", "title": "Rye", "text": "Rye is dark.", "snippet": "Rye"}, "Rye\nRye is dark."),
+        (
+            {"content_type": "sonic_webpage", "title": "Rye", "text": "Rye is dark.", "snippet": "Rye"},
+            "Rye\nRye is dark.",
+        ),
         ({"content_type": "sonic_webpage", "title": "Rye", "text": "", "snippet": "short"}, "Rye\nshort"),
-        ({"content_type": "system_error", "name": "ToolTimeout", "text": "it took too long"}, "ToolTimeout\nit took too long"),
+        (
+            {"content_type": "system_error", "name": "ToolTimeout", "text": "it took too long"},
+            "ToolTimeout\nit took too long",
+        ),
         (
             {"content_type": "user_editable_context", "user_profile": "I bake.", "user_instructions": "Be brief."},
             "I bake.\nBe brief.",
@@ -70,9 +85,19 @@ def test_a_voice_message_has_its_transcript_and_its_recordings() -> None:
         {
             "content_type": "real_time_user_audio_video_asset_pointer",
             "expiry_datetime": "2026-01-01T00:00:00Z",
-            "audio_asset_pointer": {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file_0a", "format": "wav"},
-            "video_container_asset_pointer": {"content_type": "video_container_asset_pointer", "asset_pointer": "sediment://file_0b"},
-            "frames_asset_pointers": ["sediment://file_0c", {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_0d"}],
+            "audio_asset_pointer": {
+                "content_type": "audio_asset_pointer",
+                "asset_pointer": "sediment://file_0a",
+                "format": "wav",
+            },
+            "video_container_asset_pointer": {
+                "content_type": "video_container_asset_pointer",
+                "asset_pointer": "sediment://file_0b",
+            },
+            "frames_asset_pointers": [
+                "sediment://file_0c",
+                {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_0d"},
+            ],
         },
     ]
     node = node_of({"content_type": "multimodal_text", "parts": parts}, "user")
@@ -86,14 +111,23 @@ def test_a_voice_message_has_its_transcript_and_its_recordings() -> None:
 
 
 def test_a_message_that_is_only_an_image_is_shown_without_text() -> None:
-    part = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-AbC", "width": 3, "metadata": None}
+    part = {
+        "content_type": "image_asset_pointer",
+        "asset_pointer": "file-service://file-AbC",
+        "width": 3,
+        "metadata": None,
+    }
     node = node_of({"content_type": "multimodal_text", "parts": [part]}, "user")
     assert (node.text, node.is_message, node.assets[0].pointer) == ("", True, "file-service://file-AbC")
     assert [(asset.asset_id, asset.kind) for asset in node.assets] == [("file-AbC", "image")]
 
 
 def test_a_generated_image_is_found_by_its_prompt() -> None:
-    part = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1", "metadata": {"dalle": {"prompt": "a fox in snow"}}}
+    part = {
+        "content_type": "image_asset_pointer",
+        "asset_pointer": "sediment://file_1",
+        "metadata": {"dalle": {"prompt": "a fox in snow"}},
+    }
     assert node_of({"content_type": "multimodal_text", "parts": [part]}, "tool").text == "[image: a fox in snow]"
 
 
@@ -104,7 +138,9 @@ def test_the_prompt_of_an_image_that_the_export_lacks_is_kept() -> None:
 
 
 def test_a_picture_drawn_by_code_is_an_asset() -> None:
-    result = {"messages": [{"message_type": "image", "image_url": "file-service://file-Plot1"}, {"message_type": "stream"}]}
+    result = {
+        "messages": [{"message_type": "image", "image_url": "file-service://file-Plot1"}, {"message_type": "stream"}]
+    }
     node = node_of({"content_type": "execution_output", "text": ""}, "tool", metadata={"aggregate_result": result})
     assert [(asset.asset_id, asset.kind) for asset in node.assets] == [("file-Plot1", "image")]
     assert node.is_message
@@ -152,7 +188,11 @@ def test_a_file_in_the_sandbox_is_a_reference_that_never_has_bytes() -> None:
             {"updates": [{"pattern": ".*", "multiple": True, "replacement": "Dear all,"}, {"replacement": "Bye"}]},
             "Dear all,\nBye",
         ),
-        ("canmore.comment_textdoc", {"comments": [{"pattern": "hedge", "comment": "Say which hedge."}]}, "Say which hedge."),
+        (
+            "canmore.comment_textdoc",
+            {"comments": [{"pattern": "hedge", "comment": "Say which hedge."}]},
+            "Say which hedge.",
+        ),
     ],
 )
 def test_the_canvas_is_read_as_its_text(recipient: str, call: Any, text: str) -> None:
@@ -160,7 +200,9 @@ def test_the_canvas_is_read_as_its_text(recipient: str, call: Any, text: str) ->
         assert node_of(content, recipient=recipient).text == text
 
 
-@pytest.mark.parametrize("text", ['{"name": "Letter", "content": "Dear neigh', "[1]", "{}", '{"a":' * 20_000, "plain words"])
+@pytest.mark.parametrize(
+    "text", ['{"name": "Letter", "content": "Dear neigh', "[1]", "{}", '{"a":' * 20_000, "plain words"]
+)
 def test_a_canvas_call_that_is_no_document_keeps_its_own_text(text: str) -> None:
     assert node_of({"content_type": "code", "text": text}, recipient="canmore.create_textdoc").text == text
 
@@ -172,7 +214,11 @@ def test_what_is_written_to_memory_is_kept() -> None:
 
 REPORT = {
     "content": {"content_type": "text", "parts": ["# Hop farming\nYields rose \ue200cite\ue202turn0search1\ue201."]},
-    "metadata": {"content_references": [{"matched_text": "\ue200cite\ue202turn0search1\ue201", "items": [{"title": "Hops 2025"}]}]},
+    "metadata": {
+        "content_references": [
+            {"matched_text": "\ue200cite\ue202turn0search1\ue201", "items": [{"title": "Hops 2025"}]}
+        ]
+    },
 }
 REPORT_TEXT = "# Hop farming\nYields rose (Hops 2025)."
 
@@ -211,7 +257,12 @@ def test_custom_instructions_are_kept_visible_in_the_persons_own_words() -> None
     data = {"about_user_message": "I bake.", "about_model_message": "Be brief."}
     metadata = {"is_visually_hidden_from_conversation": True, "user_context_message_data": data}
     node = node_of(wrapped, "user", metadata=metadata)
-    assert (node.text, node.role, node.kind, node.hidden) == ("I bake.\nBe brief.", "user", "user_editable_context", False)
+    assert (node.text, node.role, node.kind, node.hidden) == (
+        "I bake.\nBe brief.",
+        "user",
+        "user_editable_context",
+        False,
+    )
     older = node_of("", "system", metadata=metadata)
     assert (older.text, older.role, older.hidden) == ("I bake.\nBe brief.", "system", False)
 
@@ -226,7 +277,12 @@ def test_custom_instructions_are_kept_visible_in_the_persons_own_words() -> None
         ("user", "", {}, False),
         ("user", "", {"metadata": {"is_visually_hidden_from_conversation": True}}, True),
         ("system", "You are a helpful gardener.", {}, False),
-        ("system", "Original custom instructions no longer available", {"metadata": {"is_visually_hidden_from_conversation": True}}, True),
+        (
+            "system",
+            "Original custom instructions no longer available",
+            {"metadata": {"is_visually_hidden_from_conversation": True}},
+            True,
+        ),
         ("system", "boilerplate", {"weight": 0.0}, True),
         ("tool", "found 3 pages", {"metadata": {"is_visually_hidden_from_conversation": True}}, False),
         ("assistant", "a draft", {"weight": 0}, False),
@@ -261,7 +317,9 @@ def test_an_unknown_part_is_read_as_far_as_possible_and_reported() -> None:
 
 
 def test_names_of_types_and_roles_from_the_source_are_made_plain() -> None:
-    result = normalise(conversation(message({"content_type": "x" * 500}, "r\n"), message({"content_type": "none", "text": "t"})))
+    result = normalise(
+        conversation(message({"content_type": "x" * 500}, "r\n"), message({"content_type": "none", "text": "t"}))
+    )
     assert [(node.kind, node.role) for node in result.nodes] == [("other", "unknown"), ("other", "assistant")]
     assert result.anomalies == ("role_missing", "unknown_content_type:other")
 
@@ -274,11 +332,15 @@ def test_lone_surrogates_stay_in_the_text() -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["text", "parts", "content", "content_type", "asset_pointer", "metadata", "x", "thoughts", "updates"]),
-        inner,
-        max_size=3,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["text", "parts", "content", "content_type", "asset_pointer", "metadata", "x", "thoughts", "updates"]
+            ),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=15,
 )
@@ -288,7 +350,17 @@ json_values = st.recursive(
     json_values,
     st.dictionaries(
         st.sampled_from(
-            ["attachments", "content_references", "citations", "chatgpt_sdk", "aggregate_result", "search_result_groups", "user_context_message_data", "model_slug", "dalle"]
+            [
+                "attachments",
+                "content_references",
+                "citations",
+                "chatgpt_sdk",
+                "aggregate_result",
+                "search_result_groups",
+                "user_context_message_data",
+                "model_slug",
+                "dalle",
+            ]
         ),
         json_values,
     ),
@@ -302,7 +374,9 @@ def test_no_content_whatever_breaks_the_parser(content: Any, metadata: Any, reci
     assert node.raw is raw["mapping"]["n0"]
 
 
-@pytest.mark.parametrize("content_type", ["text", "multimodal_text", "code", "thoughts", "hologram", "execution_output"])
+@pytest.mark.parametrize(
+    "content_type", ["text", "multimodal_text", "code", "thoughts", "hologram", "execution_output"]
+)
 def test_deeply_nested_content_is_read_without_recursion(content_type: str) -> None:
     deep: Any = "bottom"
     for _ in range(500):

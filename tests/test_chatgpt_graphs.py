@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mempersist import canonical
 from mempersist.archive import codec, graph
 from mempersist.archive.model import SourceConversation
 from mempersist.imports.chatgpt.conversation import UNTITLED, normalise
 from mempersist.imports.problems import ItemError
-
 from tests.rigs.chatgpt import conversation, message
 
 
@@ -53,7 +53,9 @@ def test_slim_and_classic_nodes_give_the_same_graph_and_texts() -> None:
 
 
 def test_nodes_that_name_only_their_children_get_their_parents() -> None:
-    source = shaped({"a": {"message": None, "children": ["b", "c", 5]}, "b": {"children": ["d"]}, "c": {}, "d": {}}, "d")
+    source = shaped(
+        {"a": {"message": None, "children": ["b", "c", 5]}, "b": {"children": ["d"]}, "c": {}, "d": {}}, "d"
+    )
     assert parents(source) == {"a": None, "b": "a", "c": "a", "d": "b"}
     assert "parent_derived" in source.anomalies
 
@@ -75,9 +77,13 @@ def test_a_hidden_system_message_in_the_middle_keeps_the_thread_together() -> No
 
 
 def test_several_first_messages_are_several_branches() -> None:
-    source = shaped({"r": node(None), "a": node("r", "first try"), "b": node("r", "second try"), "c": node("b", "answer")}, "c")
+    source = shaped(
+        {"r": node(None), "a": node("r", "first try"), "b": node("r", "second try"), "c": node("b", "answer")}, "c"
+    )
     assert active(source).node_ids == ("r", "b", "c")
-    assert graph.alternate_branches(parents(source), active(source).node_ids) == [graph.AlternateBranch("a", ("r", "a"))]
+    assert graph.alternate_branches(parents(source), active(source).node_ids) == [
+        graph.AlternateBranch("a", ("r", "a"))
+    ]
 
 
 def test_several_roots_are_all_kept() -> None:
@@ -235,7 +241,9 @@ def test_the_id_of_a_conversation(ids: Any, source_id: str | None, metadata: Any
 
 def test_a_conversation_without_any_text_is_flagged() -> None:
     image = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1"}
-    silent = normalise(conversation(None, message({"content_type": "multimodal_text", "parts": [image]}, "user"), message("")))
+    silent = normalise(
+        conversation(None, message({"content_type": "multimodal_text", "parts": [image]}, "user"), message(""))
+    )
     assert silent.anomalies == ("no_text",)
     assert normalise(conversation(None, message("x"))).anomalies == ()
 
@@ -252,13 +260,22 @@ node_ids = st.sampled_from("abcdefgh")
 raw_nodes = st.fixed_dictionaries(
     {
         "message": st.none()
-        | st.builds(message, st.text(max_size=8), st.sampled_from(["user", "assistant", "system"]), create_time=st.none() | st.floats(1e9, 3e9)),
+        | st.builds(
+            message,
+            st.text(max_size=8),
+            st.sampled_from(["user", "assistant", "system"]),
+            create_time=st.none() | st.floats(1e9, 3e9),
+        ),
     },
     optional={"parent": st.none() | node_ids, "children": st.lists(node_ids, max_size=3)},
 )
 
 
-@given(st.dictionaries(node_ids, raw_nodes | st.none(), min_size=1), st.none() | node_ids, st.randoms(use_true_random=False))
+@given(
+    st.dictionaries(node_ids, raw_nodes | st.none(), min_size=1),
+    st.none() | node_ids,
+    st.randoms(use_true_random=False),
+)
 def test_the_order_of_the_mapping_changes_no_byte(mapping: Any, current: str | None, shuffler: random.Random) -> None:
     keys = list(mapping)
     shuffler.shuffle(keys)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import stat
+import threading
+from contextlib import closing
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -90,8 +93,9 @@ def test_of_two_first_starts_one_writes_the_token_and_the_other_reads_it(tmp_pat
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["mempersist.json", "token"]
 
 
-def _hold(root: Path, held: multiprocessing.synchronize.Event, release: multiprocessing.synchronize.Event) -> None:
-    with datadir.locked(datadir.DataDirectory(root), exclusive=False):
+def _hold(root: Path, held: Event, release: Event) -> None:
+    with closing(datadir.DirectoryLock(datadir.DataDirectory(root))) as lock:
+        lock.share()
         held.set()
         release.wait(30)
 
@@ -102,21 +106,33 @@ def test_a_restore_needs_the_directory_for_itself_while_others_share_it(tmp_path
     held, release = spawning.Event(), spawning.Event()
     other = spawning.Process(target=_hold, args=(tmp_path, held, release))
     other.start()
-    try:
-        assert held.wait(30)
-        with datadir.locked(directory, exclusive=False):
-            pass
-        with (
-            pytest.raises(MempersistError, match="needs the directory for itself"),
-            datadir.locked(directory, exclusive=True),
-        ):
-            pass
-    finally:
-        release.set()
-        other.join(30)
-    with (
-        datadir.locked(directory, exclusive=True),
-        pytest.raises(MempersistError, match="is being restored"),
-        datadir.locked(directory, exclusive=False),
-    ):
-        pass
+    with closing(datadir.DirectoryLock(directory)) as lock:
+        try:
+            assert held.wait(30)
+            with pytest.raises(MempersistError, match="this needs it for itself; stop that one first"):
+                lock.require_alone()
+            lock.share()
+        finally:
+            release.set()
+            other.join(30)
+        assert lock.alone()
+
+
+def test_whoever_comes_while_a_restore_runs_is_told_so(tmp_path: Path) -> None:
+    directory = datadir.create(tmp_path)
+    with closing(datadir.DirectoryLock(directory)) as restore, closing(datadir.DirectoryLock(directory)) as other:
+        restore.require_alone()
+        with pytest.raises(MempersistError, match="is being restored"):
+            other.share(wait_seconds=0)
+
+
+def test_whoever_comes_while_another_program_starts_waits_for_it(tmp_path: Path) -> None:
+    directory = datadir.create(tmp_path)
+    with closing(datadir.DirectoryLock(directory)) as first, closing(datadir.DirectoryLock(directory)) as second:
+        assert first.alone()
+        waiting = threading.Thread(target=second.share)
+        waiting.start()
+        first.share()
+        waiting.join(30)
+        assert not waiting.is_alive()
+        assert not first.alone()

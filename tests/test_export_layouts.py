@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from mempersist import limits
 from mempersist.errors import Code, MempersistError
 from mempersist.imports.layout import ExportLayout, asset_members, read_asset_names, read_layout
-
 from tests.rigs.sources import BytesSource, collect
 from tests.rigs.zips import Entry, archive, plain
 
 CONVERSATIONS = json.dumps([{"title": "t", "mapping": {}}])
 PNG = b"\x89PNG\r\n\x1a\n"
 
-CLASSIC = {
+CLASSIC: dict[str, str | bytes] = {
     "chat.html": "<html>",
     "conversations.json": CONVERSATIONS,
     "message_feedback.json": "[]",
@@ -54,7 +54,9 @@ NEWEST: dict[str, str | bytes] = {
     "0f1e2d.dat": b"%PDF-1.7",
     "conversations-000.json": CONVERSATIONS,
     "conversations-001.json": CONVERSATIONS,
-    "conversation_asset_file_names.json": json.dumps({"file-Dat1.dat": "holiday.png", "0f1e2d.dat": "../tax\x00 2025.pdf"}),
+    "conversation_asset_file_names.json": json.dumps(
+        {"file-Dat1.dat": "holiday.png", "0f1e2d.dat": "../tax\x00 2025.pdf"}
+    ),
     "export_manifest.json": json.dumps(MANIFEST),
     "group_chats.json": "[]",
     "library_files.json": json.dumps([{"file_id": "file-Dat1", "name": "other.png", "mime_type": "image/png"}]),
@@ -141,7 +143,16 @@ async def test_the_manifest_may_give_shards_any_name() -> None:
     assert layout.findings == ()
 
 
-@pytest.mark.parametrize("manifest", ["[1]", "{", '{"logical_files": [], "export_files": {"a": 1}}', "[" * 5000, '{"logical_files": {"conversations.json": {"files": "x"}}}'])
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "[1]",
+        "{",
+        '{"logical_files": [], "export_files": {"a": 1}}',
+        "[" * 5000,
+        '{"logical_files": {"conversations.json": {"files": "x"}}}',
+    ],
+)
 async def test_an_odd_manifest_does_no_harm(manifest: str) -> None:
     assert names(await layout_of({**SHARDED, "export_manifest.json": manifest})) == sorted(
         name for name in SHARDED if name != "users.json"
@@ -247,7 +258,9 @@ async def test_a_single_json_file_is_a_layout_of_its_own() -> None:
         assert (layout.kind, names(layout), layout.conversations[0].member) == ("json", ["my chats.json"], None)
 
 
-CLAUDE = [{"uuid": "u", "name": "n", "created_at": "2026", "account": {"uuid": "a"}, "chat_messages": [{"text": "mapping"}]}]
+CLAUDE = [
+    {"uuid": "u", "name": "n", "created_at": "2026", "account": {"uuid": "a"}, "chat_messages": [{"text": "mapping"}]}
+]
 GROK = {"conversations": [{"conversation": {"id": "c"}, "responses": [{"response": {"message": "hi"}}]}]}
 GEMINI = [{"header": "Gemini Apps", "title": "Prompted x", "titleUrl": "https://g", "products": ["Gemini Apps"]}]
 
@@ -263,7 +276,6 @@ GEMINI = [{"header": "Gemini Apps", "title": "Prompted x", "titleUrl": "https://
         (json.dumps(GEMINI).encode(), "GEMINI_EXPORT"),
         (plain({"Takeout/My Activity/Gemini Apps/MyActivity.html": "<p>"}), "GEMINI_EXPORT"),
         (plain({"holiday.jpg": b"\xff\xd8\xff"}), "NO_CONVERSATIONS"),
-        (b'[{"id": "user-1", "email": "a@b.c"}]', "NOT_JSON"),
         (b"\x1f\x8b\x08", "NOT_AN_EXPORT"),
         (b"<!DOCTYPE html><html>", "NOT_AN_EXPORT"),
         (b"%PDF-1.7", "NOT_AN_EXPORT"),
@@ -274,10 +286,13 @@ GEMINI = [{"header": "Gemini Apps", "title": "Prompted x", "titleUrl": "https://
     ],
 )
 async def test_what_cannot_be_imported_is_called_by_its_name(data: bytes, reason: str) -> None:
-    if data.startswith(b'[{"id": "user-1"'):
-        assert await refused(data, "users.json") == "NO_CONVERSATIONS"
-    else:
-        assert await refused(data) == reason
+    assert await refused(data) == reason
+
+
+async def test_a_file_taken_out_of_an_export_that_holds_no_conversations_is_refused() -> None:
+    assert await refused(b'[{"id": "user-1", "email": "a@b.c"}]', "users.json") == "NO_CONVERSATIONS"
+    renamed = await read_layout(BytesSource(CONVERSATIONS.encode()), "users.json")
+    assert names(renamed) == ["users.json"]
 
 
 async def test_a_chatgpt_conversation_about_claude_is_not_taken_for_claudes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mempersist.imports.media import OCTETS, asset_id_of_member, asset_id_of_pointer, kind_of, sniff
 
 

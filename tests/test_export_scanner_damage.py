@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mempersist import limits
 from mempersist.errors import Code, MempersistError
 from mempersist.imports.problems import Finding
-from mempersist.imports.scanner import ScannedItem, scan
-
+from mempersist.imports.scanner import START, ScannedItem, scan
 from tests.rigs.sources import BytesSource, PatternSource, collect, literal, repeated
 
 WINDOWS = [1, 7, 1 << 20]
@@ -37,7 +37,7 @@ def outcomes(found: list[ScannedItem | Finding]) -> list[Any]:
 
 
 async def scanned(data: bytes, **options: int) -> list[Any]:
-    return outcomes(await collect(scan(BytesSource(data), **options)))
+    return outcomes(await collect(scan(BytesSource(data), START, **options)))
 
 
 def export(*items: str) -> bytes:
@@ -126,8 +126,8 @@ async def test_a_file_cut_between_items_says_so_again_when_resumed(cut: bytes) -
 
 
 async def test_a_file_cut_at_every_byte_never_loses_a_whole_item() -> None:
-    data = export('{"a": "b\\"}"}', "[1, [2]]", "null")
-    ends = [data.index(b"}", 12) + 1, data.index(b"]]") + 2, len(data) - 1]
+    data = export('{"a": "b\\"}"}', '{"c": [1, [2]]}', "null")
+    ends = [data.index(b"}", 12) + 1, data.index(b"]]}") + 3, len(data) - 1]
     for cut in range(1, len(data)):
         found = await collect(scan(BytesSource(data[:cut]), window_bytes=3))
         whole = [each for each in found if isinstance(each, ScannedItem) and not each.error]
@@ -149,13 +149,18 @@ async def test_a_malformed_line_costs_its_line() -> None:
     ]
 
 
-@pytest.mark.parametrize("data", [b'[{"id": "a"}] garbage', b'{"id": "a"} garbage', b'[{"id": "a"}]]'])
+@pytest.mark.parametrize("data", [b'[{"id": "a"}] garbage', b'{"id": "a"} garbage', b'[{"id": "a"}] {"id": "b"}'])
 async def test_trailing_data_is_reported(data: bytes) -> None:
     assert await scanned(data) == ["a", "TRAILING_DATA"]
 
 
+async def test_an_end_of_the_list_in_the_middle_of_it_is_not_believed() -> None:
+    data = export(GOOD[0], GOOD[1], GOOD[2]).replace(b', {"title": "two"', b'] ? , {"title": "two"')
+    assert await scanned(data) == ["one", "MALFORMED_JSON", "two", "three"]
+
+
 async def test_ten_thousand_levels_are_an_error_of_one_item() -> None:
-    deep = "[" * 10_000 + "]" * 10_000
+    deep = '{"a":' + "[" * 10_000 + "]" * 10_000 + "}"
     nested = '{"a":' * 10_000 + "1" + "}" * 10_000
     for window in (1000, 1 << 20):
         found = await scanned(export(GOOD[0], deep, GOOD[1], nested, GOOD[2]), window_bytes=window)
@@ -164,12 +169,12 @@ async def test_ten_thousand_levels_are_an_error_of_one_item() -> None:
 
 async def test_the_depth_limit_is_exact() -> None:
     levels = limits.MAX_JSON_DEPTH
-    fits = "[" * levels + "]" * levels
-    assert await scanned(export(fits, "[" + fits + "]")) == [json.loads(fits), "TOO_DEEP"]
+    fits = '{"a":' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
+    assert await scanned(export(fits, '{"a":' + fits + "}")) == [json.loads(fits), "TOO_DEEP"]
 
 
 async def test_ten_thousand_levels_that_never_close_are_a_truncated_item() -> None:
-    assert await scanned(b"[" + b"[" * 10_000) == ["TRUNCATED"]
+    assert await scanned(b'[{"a":' + b"[" * 10_000) == ["TRUNCATED"]
 
 
 @pytest.mark.parametrize("window", [1, 16, 1 << 20])

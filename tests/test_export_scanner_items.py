@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mempersist.imports.scanner import ScannedItem, ScanPosition, scan
 
+from mempersist.imports.scanner import START, ScannedItem, ScanPosition, scan
 from tests.rigs.sources import BytesSource, collect
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-values = st.recursive(
+inner_values = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
     max_leaves=12,
 )
+values = scalars | st.dictionaries(st.text(max_size=6), inner_values, max_size=4)
 blanks = st.text(" \t\r\n", max_size=3)
 
 
@@ -31,7 +32,7 @@ def arrays(draw: st.DrawFn) -> tuple[list[Any], bytes]:
     return items, text.encode("utf-8", "surrogatepass")
 
 
-async def items_of(data: bytes, at: ScanPosition = ScanPosition(), **options: int) -> list[ScannedItem]:
+async def items_of(data: bytes, at: ScanPosition = START, **options: int) -> list[ScannedItem]:
     found = await collect(scan(BytesSource(data), at, **options))
     assert all(isinstance(item, ScannedItem) for item in found), found
     return [item for item in found if isinstance(item, ScannedItem)]
@@ -71,6 +72,7 @@ async def test_resuming_after_any_item_yields_the_rest(file: tuple[list[Any], by
         ("conversations in an object", b'{"version": [1], "conversations": [{"a": 1}, {"b": "\xe6\x97\xa5"}], "n": 2}'),
         ("one object a line", b'{"a": 1}\n{"b": "\xe6\x97\xa5"}\n'),
         ("two arrays one after the other", b'[{"a": 1}]\n[{"b": "\xe6\x97\xa5"}]'),
+        ("arrays in an array", b'[[{"a": 1}], [], [{"b": "\xe6\x97\xa5"}]]'),
         ("a comma too many", b'[{"a": 1},, {"b": "\xe6\x97\xa5"},]'),
         ("a comma too few", b'[{"a": 1} {"b": "\xe6\x97\xa5"}]'),
     ],

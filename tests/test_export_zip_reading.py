@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from mempersist.imports.scanner import ScannedItem, scan
 from mempersist.imports.source import SliceSource
 from mempersist.imports.zipreader import Member, data_offset, inflate, members, read_directory
-
 from tests.rigs.sources import BytesSource, PatternSource, collect, literal, repeated
 from tests.rigs.zips import Entry, archive, plain
 
@@ -49,7 +49,10 @@ async def test_stored_and_deflated_members_in_any_chunk_size(method: int, chunk:
         ("a stray end record in the comment", archive([Entry(b"a", TEXT), Entry(b"b", b"x")], comment=b"PK\5\6" * 5)),
         (
             "a whole end record in the comment that points nowhere",
-            archive([Entry(b"a", TEXT), Entry(b"b", b"x")], comment=b"PK\5\6" + b"\0" * 4 + b"\1\0\1\0" + b"\x40\0\0\0" * 2 + b"\0\0"),
+            archive(
+                [Entry(b"a", TEXT), Entry(b"b", b"x")],
+                comment=b"PK\5\6" + b"\0" * 4 + b"\1\0\1\0" + b"\x40\0\0\0" * 2 + b"\0\0",
+            ),
         ),
     ],
 )
@@ -84,7 +87,9 @@ async def test_members_can_be_resumed_after_any_entry() -> None:
     listed = await collect(members(source, directory))
     assert len(listed) == 50
     for index, member in enumerate(listed):
-        assert await collect(members(source, directory, start=member.next_entry, index=index + 1)) == listed[index + 1 :]
+        assert (
+            await collect(members(source, directory, start=member.next_entry, index=index + 1)) == listed[index + 1 :]
+        )
 
 
 async def test_a_large_directory_is_read_in_pieces() -> None:
@@ -120,11 +125,9 @@ async def test_an_archive_beyond_four_gigabytes() -> None:
     head, rest = template[: 30 + 7 + 20], template[30 + 7 + 20 :]
     directory_at = rest.index(b"PK\1\2")
     locator = rest.index(b"PK\6\6")
-    rest = bytearray(rest)
-    record = rest[locator : locator + 56]
     start = len(head) + big + directory_at
-    rest[locator : locator + 56] = record[:48] + start.to_bytes(8, "little")
-    source = PatternSource([literal(head), repeated(b"z", big), literal(bytes(rest))])
+    rest = rest[: locator + 48] + start.to_bytes(8, "little") + rest[locator + 56 :]
+    source = PatternSource([literal(head), repeated(b"z", big), literal(rest)])
     directory = await read_directory(source)
     first, second = await collect(members(source, directory))
     assert (first.size, second.header_offset) == (big, big + 57)
@@ -133,7 +136,10 @@ async def test_an_archive_beyond_four_gigabytes() -> None:
 
 
 @settings(max_examples=30)
-@given(st.dictionaries(st.text("ab/é日", min_size=1, max_size=8), st.binary(max_size=300), max_size=6), st.binary(max_size=80))
+@given(
+    st.dictionaries(st.text("ab/é日", min_size=1, max_size=8), st.binary(max_size=300), max_size=6),
+    st.binary(max_size=80),
+)
 async def test_whatever_the_standard_library_writes_is_read_back(files: dict[str, bytes], comment: bytes) -> None:
     files = {name.strip("/") or "x": data for name, data in files.items()}
     out = io.BytesIO()

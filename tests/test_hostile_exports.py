@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
 from mempersist import limits
 from mempersist.archive.model import SourceConversation
 from mempersist.imports.chatgpt.conversation import normalise
@@ -17,7 +18,6 @@ from mempersist.imports.problems import Finding, ItemError
 from mempersist.imports.scanner import scan
 from mempersist.imports.source import ByteSource, SliceSource
 from mempersist.imports.zipreader import data_offset
-
 from tests.rigs.chatgpt import conversation, message
 from tests.rigs.sources import BytesSource, PatternSource, collect, literal, repeated
 from tests.rigs.zips import Entry, archive

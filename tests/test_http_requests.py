@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mempersist.errors import Code, MempersistError
-from mempersist.web.http import Request, Response, json_bytes, query_values, read_body, segments_of
+from mempersist.web.http import Request, Response, query_values, read_body, segments_of
 from mempersist.web.router import Context, Match, Route, find
 
 
@@ -112,8 +112,3 @@ async def test_a_body_declared_too_large_is_refused_unread() -> None:
 @pytest.mark.parametrize(("declared", "length"), [("12", 12), ("", None), ("-1", None), ("1e3", None), ("١٢", None)])
 def test_only_digits_are_a_length(declared: str, length: int | None) -> None:
     assert Request("POST", "/", headers={"content-length": declared}).content_length == length
-
-
-def test_json_keeps_other_scripts_readable_and_survives_lone_surrogates() -> None:
-    assert json_bytes({"t": "日本語"}) == '{"t":"日本語"}'.encode()
-    assert json_bytes({"t": "\ud800"}) == b'{"t":"\\ud800"}'

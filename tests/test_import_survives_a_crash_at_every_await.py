@@ -15,7 +15,6 @@ from mempersist.imports import runs, uploads
 from mempersist.imports.records import receipt_json
 from mempersist.imports.status import import_receipt
 from mempersist.imports.turn import run_import_jobs
-from mempersist.jobs import Delivery
 from mempersist.recovery.rebuild import rebuild_catalog
 from mempersist.recovery.sweep import sweep
 from tests.rigs import exports
@@ -123,10 +122,9 @@ async def test_messages_delivered_twice_and_long_after_the_end_change_nothing() 
     while received := await world.queue.receive("import", limit=1, lease_seconds=0):
         (message,) = received
         late.append(dict(message.body))
-        delivery = Delivery(message.id, message.body, message.attempts)
         for _ in range(2):
-            await background.deliver(world.ports, "import", [delivery])
-        await world.queue.ack([message.id])
+            decisions = await background.deliver(world.ports, "import", [message])
+        await world.queue.settle(decisions)
     await world.ports.queue.send("import", late)
     await drain(world)
     assert await facts(world, import_id) == expected
@@ -143,7 +141,7 @@ async def test_two_workers_on_the_same_checkpoint_count_once() -> None:
         second = await jobs.claim(world.ports, runs.job_id(import_id), "second")
         assert second is not None
         await asyncio.gather(run_import_jobs(world.ports, [first]), run_import_jobs(world.ports, [second]))
-    await drain(world)
+    await next_start(world)
     found = await facts(world, import_id)
     assert found["receipt"]["counts"] == expected["receipt"]["counts"]
     assert found["conversations"] == expected["conversations"]

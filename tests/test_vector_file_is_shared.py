@@ -146,6 +146,21 @@ async def test_a_failed_mutation_leaves_the_index_usable(first: SqliteVectorInde
     assert (await first.describe()).count == 2
 
 
+async def test_a_mutation_waits_for_another_and_builds_on_it(first: SqliteVectorIndex, path: Path) -> None:
+    await first.upsert([record("a", X)])
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("UPDATE state SET seq = seq + 100")
+        waiting = asyncio.create_task(first.upsert([record("b", X)]))
+        for _ in range(5):
+            assert await found(first, X) == ["a"]
+        assert not waiting.done()
+        other.execute("COMMIT")
+        await waiting
+        assert other.execute("SELECT seq, count FROM state").fetchone() == (102, 2)
+    assert await found(first, X) == ["a", "b"]
+
+
 async def test_a_file_that_stays_locked_is_unavailable(path: Path) -> None:
     with (
         closing(SqliteVectorIndex(path, 2, indexed=("owner",), busy_seconds=0.02)) as index,

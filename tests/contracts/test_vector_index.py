@@ -108,6 +108,18 @@ class TestRanking:
         await index.upsert([record("long", (1e38, 1e38)), record("short", (1e-38, 1e-38)), record("off", (5.0, 4.9))])
         assert await found(index, (1e300 / 1e299, 10.0)) == ["long", "short", "off"]
 
+    async def test_a_longer_vector_is_no_nearer(self, index: VectorIndex) -> None:
+        await index.upsert([record("longer", (0.95, 0.1)), record("nearer", (0.51, 0.0)), record("back", (-1.0, 0.0))])
+        assert await found(index, X, top_k=1) == ["nearer"]
+
+    async def test_the_longest_vectors_do_not_overflow(self, index: VectorIndex) -> None:
+        most = 3.4e38
+        await index.upsert(
+            [record("same", (most, most)), record("across", (most, -most)), record("back", (-most, 0.0))]
+        )
+        assert await found(index, (most, most), top_k=1) == ["same"]
+        assert await found(index, (most, most)) == ["same", "across", "back"]
+
     async def test_equal_scores_are_ordered_by_id(self, index: VectorIndex) -> None:
         await index.upsert([record(name, X) for name in ("d", "b", "é", "a", "c")])
         assert await found(index, X) == ["a", "b", "c", "d", "é"]

@@ -30,7 +30,7 @@ class BytesSource:
 
 @dataclass
 class PatternSource:
-    """A large file that is never held: ``parts`` are (length, maker) where ``maker(offset, length)`` gives its bytes."""
+    """A large file that is never held: ``parts`` are (length, maker), ``maker(offset, length)`` gives its bytes."""
 
     parts: list[tuple[int, Callable[[int, int], bytes]]]
     longest: int = 0
@@ -59,6 +59,17 @@ def literal(data: bytes) -> tuple[int, Callable[[int, int], bytes]]:
 def repeated(byte: bytes, times: int) -> tuple[int, Callable[[int, int], bytes]]:
     """A part of a :class:`PatternSource` that is one byte many times."""
     return times, lambda _offset, length: byte * length
+
+
+async def until_error(items: AsyncIterator[Item]) -> tuple[list[Item], Exception | None]:
+    """What came before the first error, and that error."""
+    seen: list[Item] = []
+    try:
+        async for item in items:
+            seen.append(item)  # noqa: PERF401 - a comprehension would lose them at the error
+    except Exception as error:
+        return seen, error
+    return seen, None
 
 
 async def collect(items: AsyncIterator[Item]) -> list[Item]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from mempersist import background
 from mempersist.archive import accounts
 from mempersist.index.generation import ensure_generation
-from mempersist.ports import Ports, QueueName
+from mempersist.ports import ObjectStore, Ports, QueueName
 from mempersist_ops import migrations
+from mempersist_ops.stores.consumer import ConsumerQueue
+from mempersist_ops.stores.embedded.catalog import SqliteCatalog
+from mempersist_ops.stores.embedded.objects import FileObjectStore
+from mempersist_ops.stores.embedded.queue import SqliteQueue
+from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
 from mempersist_ops.stores.memory.catalog import MemoryCatalog
 from mempersist_ops.stores.memory.embedder import HashEmbedder
 from mempersist_ops.stores.memory.objects import MemoryObjectStore
@@ -26,7 +34,7 @@ class World:
     ports: Ports
     clock: ManualClock
     ids: SeededIds
-    queue: MemoryQueue
+    queue: ConsumerQueue
 
 
 async def memory_world() -> World:
@@ -42,13 +50,35 @@ async def with_empty_catalog(world: World) -> World:
     return await _with_stores(world.ports.objects, world.clock, world.ids)
 
 
-async def _with_stores(objects: object, clock: ManualClock, ids: SeededIds) -> World:
+@asynccontextmanager
+async def embedded_world(directory: Path, *, start: int = 0) -> AsyncIterator[World]:
+    """The system kept in ``directory``, new or as it was left there; closed at the end.
+
+    :param start: how often it was started before: the clock shows a later time and the ids are others.
+    """
+    clock, ids, embedder = ManualClock(), SeededIds(start), HashEmbedder()
+    clock.advance(start * 3_600_000)
+    with (
+        closing(FileObjectStore(directory / "objects")) as objects,
+        closing(SqliteCatalog(directory / "catalog.sqlite3")) as catalog,
+        closing(SqliteVectorIndex(directory / "vectors.sqlite3", embedder.model.dimensions)) as vectors,
+        closing(SqliteQueue(directory / "queue.sqlite3", clock)) as queue,
+    ):
+        world = await _ready(World(Ports(objects, catalog, vectors, queue, embedder, clock, ids), clock, ids, queue))
+        await accounts.ensure_owner(world.ports)
+        yield world
+
+
+async def _with_stores(objects: ObjectStore, clock: ManualClock, ids: SeededIds) -> World:
     embedder, queue = HashEmbedder(), MemoryQueue(clock)
     catalog, vectors = MemoryCatalog(), MemoryVectorIndex(embedder.model.dimensions)
-    await migrations.apply(catalog, migrations.find_directory(), clock, owner="test")
-    ports = Ports(objects, catalog, vectors, queue, embedder, clock, ids)  # type: ignore[arg-type]
-    await ensure_generation(ports)
-    return World(ports, clock, ids, queue)
+    return await _ready(World(Ports(objects, catalog, vectors, queue, embedder, clock, ids), clock, ids, queue))
+
+
+async def _ready(world: World) -> World:
+    await migrations.apply(world.ports.catalog, migrations.find_directory(), world.clock, owner="test")
+    await ensure_generation(world.ports)
+    return world
 
 
 async def drain(world: World, *, limit: int = 10_000, ports: Ports | None = None) -> None:

@@ -98,6 +98,6 @@ VECTOR_MAX_ID_BYTES: Final = 64
 VECTOR_MAX_METADATA_BYTES: Final = 10 * KIB
 VECTOR_MAX_FILTER_BYTES: Final = 2 * KIB
 VECTOR_MAX_METADATA_INDEXES: Final = 10
-VECTOR_METADATA_INDEXES: Final = ("account_id", "generation", "namespace")
+VECTOR_METADATA_INDEXES: Final = ("account", "generation", "namespace")
 """The metadata keys that filters may name; each needs its metadata index before the first vector is written."""
 VECTOR_INDEXED_STRING_BYTES: Final = 64

@@ -13,6 +13,10 @@ from typing import Any, Final
 import click
 
 from mempersist import __version__
+from mempersist.errors import MempersistError
+from mempersist.ports import CatalogError, IndexUnavailable, QueueUnavailable, StorageError
+
+_SPEAKING: Final = (CatalogError, IndexUnavailable, QueueUnavailable, StorageError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,10 @@ def _say(message: str, code: int) -> int:
 
 def _explain(error: Exception) -> str:
     """One line: the service's own words where it has some, else the kind of error and how to see more."""
-    message = getattr(error, "message", None)
-    if isinstance(message, str):
-        return message
+    if isinstance(error, MempersistError):
+        return error.message
+    if isinstance(error, _SPEAKING):
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'file'}: {error.strerror}"
     return f"{type(error).__name__}: {error} (run `mempersist --debug …` for the traceback)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,15 @@ def rebuild_catalog(data_dir: Path | None, yes: bool, as_json: bool) -> int:
 
 
 async def _compare(directory: datadir.DataDirectory) -> rebuilding.Comparison:
-    with datadir.locked(directory, exclusive=False):
+    with closing(datadir.DirectoryLock(directory)) as lock:
+        lock.share()
         async with stores(directory) as host:
             return await rebuilding.compare(host)
 
 
 async def _rebuild(directory: datadir.DataDirectory, steps: Steps) -> tuple[RebuildReport, str]:
-    with datadir.locked(directory, exclusive=False):
+    with closing(datadir.DirectoryLock(directory)) as lock:
+        lock.share()
         async with stores(directory) as host:
             total = await rebuilding.count_conversations(host)
             report = await rebuilding.rebuild(

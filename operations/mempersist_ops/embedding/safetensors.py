@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-_DTYPES = {
+_DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
     "F16": np.dtype("<f2"),
@@ -58,12 +58,12 @@ def read(path: Path) -> dict[str, Array]:
     return tensors
 
 
-def write(path: Path, tensors: Mapping[str, Array]) -> None:
-    """Write ``tensors`` to ``path``; the same tensors in the same order give the same bytes.
+def write(path: Path, tensors: Mapping[str, Array], *, metadata: Mapping[str, str]) -> None:
+    """Write ``tensors`` to ``path``; the same arguments in the same order give the same bytes.
 
     The header is padded to eight bytes, so that a mapped tensor is aligned if those before it fill whole words.
     """
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
     parts: list[bytes] = []
     offset = 0
     for name, tensor in tensors.items():

@@ -13,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mempersist.ports import EmbeddingModel, IndexUnavailable
-from mempersist_ops.embedding import distill, safetensors
+from mempersist_ops.embedding import files, safetensors
 from mempersist_ops.embedding.wordpiece import WordPiece, wordpiece
 
 _BLOCK_PIECES = 4096
 """Rows gathered at a time: 4 MB of float32 at 256 dimensions, however long a text is."""
-
-_BUILD_COMMAND = "python -m mempersist_ops.embedding.distill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +84,29 @@ def _blocks(lengths: Sequence[int]) -> Iterator[_Block]:
         yield _Block(tuple(gathered))
 
 
-def load_default(directory: Path = distill.MODEL_DIRECTORY) -> StaticEmbedder:
+def load_default(directory: Path = files.DIRECTORY) -> StaticEmbedder:
     """The embedder built into the package. Vectors are mapped, not read: memory holds those of the words in use.
 
-    :raises IndexUnavailable: if the model is not there or its files do not fit together; the message says what to do.
+    :raises IndexUnavailable: if the model is not there, is of another version of the program, or its files do not fit
+        together; the message says how to build it.
     """
-    stamp = distill.read_stamp(directory)
+    stamp = files.read_stamp(directory)
     if stamp is None:
-        raise IndexUnavailable(f"the embedding model is not built; build it with: {_BUILD_COMMAND}")
+        raise _unavailable("is not built")
+    if stamp.version != files.VERSION:
+        raise _unavailable(f"was built as version {stamp.version}, this program needs {files.VERSION}")
     try:
-        tensors = safetensors.read(directory / distill.VECTORS_FILE)
-        pieces = (directory / distill.VOCABULARY_FILE).read_text(encoding="utf-8").split("\n")[:-1]
+        tensors = safetensors.read(directory / files.VECTORS)
+        pieces = (directory / files.VOCABULARY).read_text(encoding="utf-8").split("\n")[:-1]
     except (OSError, ValueError) as error:
-        raise IndexUnavailable(f"the embedding model cannot be read; build it again: {_BUILD_COMMAND}") from error
+        raise _unavailable("cannot be read") from error
     vectors: Any = tensors.get("vectors")
     scales: Any = tensors.get("scales")
     shapes = tuple(None if tensor is None else tensor.shape for tensor in (vectors, scales))
     if shapes != ((len(pieces), stamp.dimensions), (len(pieces),)):
-        raise IndexUnavailable(f"the embedding model's files do not fit together; build it again: {_BUILD_COMMAND}")
+        raise _unavailable("has files that do not fit together")
     return StaticEmbedder(EmbeddingModel(stamp.name, stamp.dimensions), wordpiece(pieces), vectors, scales)
+
+
+def _unavailable(problem: str) -> IndexUnavailable:
+    return IndexUnavailable(f"the embedding model {problem}; build it with: {files.BUILD_COMMAND}")

@@ -11,7 +11,6 @@ from typing import Final
 
 from mempersist.background import deliver
 from mempersist.defects import place_of
-from mempersist.jobs import Delivery
 from mempersist.limits import LEASE_SECONDS
 from mempersist.ports import QueueName
 from mempersist.recovery.sweep import sweep
@@ -32,15 +31,10 @@ async def turn(host: Host) -> int:
     """
     handled = 0
     for queue, size in _BATCH.items():
-        received = await host.queue.receive(queue, limit=size, lease_seconds=LEASE_SECONDS)
-        if received:
-            deliveries = [Delivery(message.id, message.body, message.attempts) for message in received]
-            for decision in await deliver(host.ports, queue, deliveries):
-                if decision.action == "ack":
-                    await host.queue.ack([decision.id])
-                else:
-                    await host.queue.retry(decision.id, decision.delay_seconds)
-        handled += len(received)
+        deliveries = await host.queue.receive(queue, limit=size, lease_seconds=LEASE_SECONDS)
+        if deliveries:
+            await host.queue.settle(await deliver(host.ports, queue, deliveries))
+        handled += len(deliveries)
     return handled
 
 

@@ -20,8 +20,8 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,8 @@ VARIABLE: Final = "MEMPERSIST_DATA_DIR"
 TOKEN_VARIABLE: Final = "MEMORY_API_TOKEN"  # noqa: S105 - a variable's name
 LAYOUT: Final = "mempersist.data-directory.v1"
 _TOKEN_BYTES: Final = 32
+_SHARE_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,23 +140,49 @@ def api_token(directory: DataDirectory, environ: Mapping[str, str]) -> str:
     return token
 
 
-@contextmanager
-def locked(directory: DataDirectory, *, exclusive: bool) -> Iterator[None]:
-    """Hold the directory's lock. Programs that read and write share it; one that must be alone takes it exclusively.
+class DirectoryLock:
+    """The lock of a data directory, held by every program that uses it. The system lets go of it when a program dies.
 
-    :raises MempersistError: RETRYABLE_INFRASTRUCTURE if another program is in the way.
+    Programs that read and write share it; one that must be alone takes it for itself.
     """
-    handle = os.open(directory.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+
+    def __init__(self, directory: DataDirectory) -> None:
+        self._root = directory.root
+        self._handle = os.open(directory.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def alone(self) -> bool:
+        """Take it for this program alone, if no other holds it."""
         try:
-            fcntl.flock(handle, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            wanted = "this needs the directory for itself" if exclusive else "it is being restored"
-            message = f"another mempersist program uses {directory.root}, and {wanted}; stop it or wait for it"
-            raise MempersistError(Code.RETRYABLE_INFRASTRUCTURE, message) from None
-        yield
-    finally:
-        os.close(handle)
+            return False
+        return True
+
+    def require_alone(self) -> None:
+        """:raises MempersistError: RETRYABLE_INFRASTRUCTURE if another program uses the directory."""
+        if not self.alone():
+            message = f"another mempersist program uses {self._root}, and this needs it for itself; stop that one first"
+            raise MempersistError(Code.RETRYABLE_INFRASTRUCTURE, message)
+
+    def share(self, wait_seconds: float = _SHARE_SECONDS) -> None:
+        """Hold it together with others, after waiting for one that is just starting.
+
+        :raises MempersistError: RETRYABLE_INFRASTRUCTURE if a program keeps it for itself, as a restore does.
+        """
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    message = f"{self._root} is being restored by another mempersist program; wait until it is done"
+                    raise MempersistError(Code.RETRYABLE_INFRASTRUCTURE, message) from None
+                time.sleep(_LOOK_SECONDS)
+            else:
+                return
 
 
 def write_private(path: Path, text: str) -> None:

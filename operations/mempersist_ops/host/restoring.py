@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,8 @@ async def restore_file(directory: DataDirectory, path: Path, progress: Progress)
     :raises MempersistError: PERMANENT_PARSER for a file that is not right, IMPORT_CONFLICT for a directory that it does
         not fit into; nothing was written in both cases.
     """
-    with datadir.locked(directory, exclusive=True), restore.opened(path) as archive:
+    with closing(datadir.DirectoryLock(directory)) as lock, restore.opened(path) as archive:
+        lock.require_alone()
         summary = await restore.check(archive, lambda done, total: progress("checking", "objects", done, total))
         objects = FileObjectStore(directory.root)
         merged = await _is_merge(directory, objects, summary)

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import Final
 
+from mempersist import timestamps
 from mempersist.archive import accounts, keys
 from mempersist.archive.model import OWNER
 from mempersist.errors import Code, MempersistError
 from mempersist.index.generation import ensure_generation
 from mempersist.ports import Ports
+from mempersist.recovery.sweep import sweep
 from mempersist_ops import migrations
 from mempersist_ops.embedding.static import load_default
 from mempersist_ops.host import datadir
@@ -38,10 +40,15 @@ class Host:
 async def opened(directory: DataDirectory) -> AsyncIterator[Host]:
     """The directory for use, shared with other programs: schema current, account of the owner there.
 
+    The first program to come takes over what one that was killed had begun.
+
     :raises MempersistError: CANONICAL_STORAGE or DERIVED_INDEXING if catalog or index are lost or a restore was
         interrupted; RETRYABLE_INFRASTRUCTURE while a restore runs.
     """
-    with datadir.locked(directory, exclusive=False):
+    with closing(datadir.DirectoryLock(directory)) as lock:
+        alone = lock.alone()
+        if not alone:
+            lock.share()
         if directory.restoring.exists():
             message = f"a restore into {directory.root} was interrupted; run the same `mempersist import` again"
             raise MempersistError(Code.CANONICAL_STORAGE, message)
@@ -49,6 +56,9 @@ async def opened(directory: DataDirectory) -> AsyncIterator[Host]:
             await _refuse_what_was_lost(host)
             await accounts.ensure_owner(host.ports)
             await ensure_generation(host.ports)
+            if alone:
+                await _take_over(host.ports)
+                lock.share()
             yield host
 
 
@@ -64,11 +74,18 @@ async def stores(directory: DataDirectory) -> AsyncIterator[Host]:
     with (
         closing(SqliteCatalog(directory.catalog)) as catalog,
         closing(SqliteVectorIndex(directory.vectors, embedder.model.dimensions)) as vectors,
-        closing(SqliteQueue(directory.queue)) as queue,
+        closing(SqliteQueue(directory.queue, clock)) as queue,
         closing(FileObjectStore(directory.root)) as objects,
     ):
         await migrations.apply(catalog, migrations.find_directory(), clock, owner=_MIGRATOR)
         yield Host(directory, Ports(objects, catalog, vectors, queue, embedder, clock, SystemIds()), queue)
+
+
+async def _take_over(ports: Ports) -> None:
+    """Nobody else runs, so every lease is a dead program's: end it, and send its work again at once."""
+    now = timestamps.from_ms(ports.clock.now_ms())
+    await ports.catalog.query("UPDATE jobs SET lease_expires_at = ? WHERE status = 'running'", (now,))
+    await sweep(ports, grace_seconds=0)
 
 
 async def _refuse_what_was_lost(host: Host) -> None:

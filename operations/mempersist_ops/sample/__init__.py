@@ -1,7 +1,7 @@
 """The bundled sample: a ChatGPT export that we wrote, ugly on purpose.
 
 It has the layout of a recent export and most of what makes real ones hard to read: edited questions, voice, images,
-documents, code, research reports, broken graphs. Its bytes are always the same.
+documents, code, research reports, broken graphs. What it holds is always the same.
 """
 
 from __future__ import annotations

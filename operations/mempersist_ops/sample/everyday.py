@@ -18,7 +18,8 @@ def _slovenia() -> Raw:
     titles = [{"title": "Bohinj Railway timetable", "url": "https://rail.example/bohinj"}]
     answer = (
         "Here is a plan without a car.\n\n"
-        "Days 1-3: Ljubljana. Stay near the station; the castle funicular and the Sunday flea market are a short walk.\n"
+        "Days 1-3: Ljubljana. Stay near the station; the castle funicular and the Sunday flea market are a "
+        "short walk.\n"
         f"Days 4-6: Lake Bohinj, quieter than Bled. The Bohinj Railway takes you on to the coast {cite}.\n"
         "Days 7-8: Nova Gorica, where the border runs across the square in front of the station.\n"
         "Days 9-10: Piran. Swim from the rocks below the church and take the evening bus back."
@@ -68,7 +69,10 @@ def _sourdough() -> Raw:
     answer = [
         {
             "content_type": "audio_transcription",
-            "text": "Most likely it proofed too long, or the flour is too weak for so much water. Try sixty-five percent hydration, shape it tighter, and let it rest in the fridge over night.",
+            "text": (
+                "Most likely it proofed too long, or the flour is too weak for so much water. Try sixty-five "
+                "percent hydration, shape it tighter, and let it rest in the fridge over night."
+            ),
             "direction": "out",
         }
     ]
@@ -112,7 +116,8 @@ def _borrow_checker() -> Raw:
             assistant({"content_type": "thoughts", "thoughts": thoughts, "source_analysis_msg_id": "none"}),
             assistant({"content_type": "reasoning_recap", "content": "Thought for 9 seconds"}),
             assistant(
-                "`first` points into the vector's buffer. A push may move that buffer, and then `first` would dangle, so "
+                "`first` points into the vector's buffer. A push may move that buffer, and then `first` "
+                "would dangle, so "
                 "the borrow checker refuses the push while `first` is still needed. Copy the number instead: "
                 "`let first = scores[0];`, or print before you push."
             ),
@@ -144,11 +149,13 @@ def _balcony() -> Raw:
                 "This is my balcony in April. It faces north and gets two hours of sun. What will grow in raised beds?"
             ),
             assistant(
-                "Leaves rather than fruit: spinach, rocket, sorrel, chives, parsley and mint. Woodland strawberries will bear a little."
+                "Leaves rather than fruit: spinach, rocket, sorrel, chives, parsley and mint. Woodland "
+                "strawberries will bear a little."
             ),
             user("How deep must the bed be, and how heavy will it get when it is wet?"),
             assistant(
-                "Twenty-five centimetres are enough for leaves. Reckon with 1.4 kilograms a litre of wet soil and ask what load the balcony may carry."
+                "Twenty-five centimetres are enough for leaves. Reckon with 1.4 kilograms a litre of wet "
+                "soil and ask what load the balcony may carry."
             ),
         ],
     )
@@ -168,11 +175,14 @@ def _home_office() -> Raw:
                 metadata={"attachments": attached},
             ),
             assistant(
-                "Often yes, in proportion to the floor area, if the room is used for work only. Rules differ by country, so treat this as a list of questions for your adviser, not as advice: is the room separate, is there another desk for you, and who pays the bills?"
+                "Often yes, in proportion to the floor area, if the room is used for work only. Rules differ "
+                "by country, so treat this as a list of questions for your adviser, not as advice: is the "
+                "room separate, is there another desk for you, and who pays the bills?"
             ),
             user("The room has 14 of 82 square metres."),
             assistant(
-                "Then the share would be 17.07 percent of the heating, electricity and rent of the months in which you worked there."
+                "Then the share would be 17.07 percent of the heating, electricity and rent of the months in "
+                "which you worked there."
             ),
         ],
     )
@@ -182,7 +192,11 @@ def _novel() -> Raw:
     created = {
         "name": "The Lighthouse Keeper's Radio",
         "type": "document",
-        "content": "Part one: Static\n\nIda inherits a lighthouse and a radio that receives tomorrow's shipping forecast. She tells nobody until the ferry is late.\n\nPart two: Interference\n\nThe harbour master begins to plan by her guesses.",
+        "content": (
+            "Part one: Static\n\nIda inherits a lighthouse and a radio that receives tomorrow's shipping "
+            "forecast. She tells nobody until the ferry is late.\n\nPart two: Interference\n\nThe harbour "
+            "master begins to plan by her guesses."
+        ),
     }
     updated = {
         "updates": [

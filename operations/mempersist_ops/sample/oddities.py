@@ -41,7 +41,7 @@ def _dangling() -> Raw:
 
 def _roots() -> Raw:
     """Two first messages, no root above them, no current node, and no times on the conversation."""
-    made = conversation("roots", "", 129, [user("Name a river in Portugal."), assistant("The Mondego.")])
+    made = conversation("roots", "Two beginnings", 129, [user("Name a river in Portugal."), assistant("The Mondego.")])
     one, two = list(made["mapping"])[:2], list(made["mapping"])[2:]
     for node in one:
         del made["mapping"][node]

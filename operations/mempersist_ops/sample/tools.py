@@ -103,7 +103,8 @@ def _browsing() -> Raw:
                 },
             ),
             assistant(
-                f"The {entity} opens Tuesday to Sunday from ten to five, and the brass tide machine runs at noon \ue200cite\ue202turn0search0\ue201.",
+                f"The {entity} opens Tuesday to Sunday from ten to five, and the brass tide machine runs at "
+                "noon \ue200cite\ue202turn0search0\ue201.",
                 metadata={"citations": [], "search_result_groups": groups},
             ),
         ],
@@ -130,7 +131,8 @@ def _interpreter() -> Raw:
                 metadata={"aggregate_result": drawn},
             ),
             assistant(
-                "The median, 6.5 minutes: one patient waited 40 and pulls the mean up to 12.3. The numbers are in [waits.csv](sandbox:/mnt/data/waits.csv)."
+                "The median, 6.5 minutes: one patient waited 40 and pulls the mean up to 12.3. The numbers "
+                "are in [waits.csv](sandbox:/mnt/data/waits.csv)."
             ),
         ],
     )
@@ -200,7 +202,8 @@ def _instructions() -> Raw:
             assistant("Moved to Freiburg in May.", recipient="bio"),
             tool("bio", "Model set context updated."),
             assistant(
-                "Sleep two hours on the first morning, stay in daylight until evening, and go to bed at ten. Keep coffee to the first half of the day."
+                "Sleep two hours on the first morning, stay in daylight until evening, and go to bed at ten. "
+                "Keep coffee to the first half of the day."
             ),
         ],
     )

@@ -2,9 +2,11 @@
 
 Enforced are D1's documented limits and what its runtime refuses: transactions other than a batch, ATTACH, temporary
 tables, most PRAGMAs, functions and modules outside its list, named parameters, numbers that JavaScript cannot hold.
-As on D1 an integer parameter is bound as REAL: a column of a STRICT table turns it back, but ``? / 2`` is a division
-of reals and ``typeof(?)`` is ``real``. Two differences in answers remain: D1 returns a REAL 1.0 as the integer 1, and
-integers beyond 2^53 lose digits there.
+Stricter than D1: several statements in one string, booleans as parameters, and PRAGMAs that switch a connection.
+
+As on D1 an integer parameter is bound as REAL: an INTEGER column turns it back, but ``? / 2`` is a division of reals
+and ``typeof(?)`` is ``real``. Two differences in answers remain: D1 returns a REAL 1.0 as the integer 1, and integers
+beyond 2^53 lose digits there.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Synchronous = Literal["FULL", "NORMAL"]
 BUSY_SECONDS = 30.0
 """How long a call waits for another process that is writing before it gives up."""
 
-_CACHE_KIB = 32 * 1024
+_CACHE_KIB = 16 * 1024
 _WAL_KEPT_BYTES = 64 * 1024 * 1024
 _OPEN_RETRY_SECONDS = 0.01
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mempersist.archive import codec, keys, load
@@ -55,11 +55,15 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class LoadedConversation:
-    """A conversation's current revision with every node in order; ``active`` is root to current node."""
+    """A conversation's current revision with every node in order; ``active`` is root to current node.
+
+    :param places: node id to where its line lies, ``segment:offset``; another place means that it was written again.
+    """
 
     view: ConversationView
     nodes: tuple[Node, ...]
     active: tuple[str, ...]
+    places: Mapping[str, str]
     head_seq: int
 
 
@@ -139,7 +143,13 @@ async def load_current(ports: Ports, account: AccountId, conversation_id: str) -
         loaded = await load.revision(ports.objects, stored)
     except (ObjectNotFound, StorageError, codec.UnreadableObject) as error:
         raise _unreadable(error) from error
-    return LoadedConversation(view, loaded.nodes, loaded.active, row["head_seq"])
+    places = {item.node.source_node_id: place(item.sha256, item.offset) for item in loaded.placements}
+    return LoadedConversation(view, loaded.nodes, loaded.active, places, row["head_seq"])
+
+
+def place(segment_sha256: str, byte_offset: int) -> str:
+    """Where a node's line lies, in short."""
+    return f"{segment_sha256[:16]}:{byte_offset}"
 
 
 # ------------------------------------------------------------------ parts

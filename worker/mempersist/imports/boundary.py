@@ -7,15 +7,17 @@ conversation stops it: a ``{`` behind a comma whose first keys are those that on
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from mempersist.imports.source import ByteSource
 
 _LOOKAHEAD_BYTES = 4096
+_FIRST_BLOCK_BYTES = 4096
 _MAX_COLLAPSES = 64
 _AS_BRACES = bytes.maketrans(b"[]", b"{}")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}[]")))
-_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|\\.|[{}\[\]]', re.DOTALL)
+_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|\\["\\]|[{}\[\]]', re.DOTALL)
 _STRING_REST = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _SEPARATOR = re.compile(rb"[,\]]")
 _FOLLOWED_BY_ITEM = re.compile(rb"[ \t\r\n]*(?:,[ \t\r\n]*(?:[{\[]|null|\Z)|\]|\Z)")
@@ -42,14 +44,20 @@ class Boundary:
     found: bool
 
 
-async def end_of_item(source: ByteSource, start: int, *, by_lines: bool, block_bytes: int) -> Boundary:
-    """Find where the item that begins at ``start`` ends. ``by_lines``: items stand on lines of their own."""
+async def end_of_item(
+    source: ByteSource, start: int, first_character: str, *, by_lines: bool, block_bytes: int
+) -> Boundary:
+    """Find where the item ends that begins with ``first_character`` at ``start``.
+
+    :param by_lines: items stand on lines of their own.
+    :param block_bytes: the most that is read at a time.
+    """
     if by_lines:
         line = await _search(source, start, _NEXT_LINE, block_bytes)
         if line is not None:
             return Boundary(line, found=True)
         return Boundary(source.size, await _balanced(source, start, block_bytes) is not None)
-    if await source.read(start, 1) in (b"{", b"["):
+    if first_character in "{[":
         end = await _balanced(source, start, block_bytes)
     else:
         end = await _search(source, start, _SEPARATOR, block_bytes)
@@ -57,15 +65,28 @@ async def end_of_item(source: ByteSource, start: int, *, by_lines: bool, block_b
         return Boundary(source.size, found=False)
     if _FOLLOWED_BY_ITEM.match(await source.read(end, _LOOKAHEAD_BYTES)):
         return Boundary(end, found=True)
-    head = await _search(source, end, _CONVERSATION_HEAD, block_bytes)
+    head = await next_conversation(source, end, block_bytes=block_bytes)
     return Boundary(source.size if head is None else head, found=True)
+
+
+async def next_conversation(source: ByteSource, start: int, *, block_bytes: int) -> int | None:
+    """Offset of the comma or newline before the first item behind ``start`` that begins as a conversation does."""
+    return await _search(source, start, _CONVERSATION_HEAD, block_bytes)
+
+
+async def _blocks(source: ByteSource, start: int, block_bytes: int) -> AsyncGenerator[bytes]:
+    """The source from ``start`` on: small blocks first, as most items are small."""
+    at, size = start, min(_FIRST_BLOCK_BYTES, block_bytes)
+    while at < source.size:
+        yield (block := await source.read(at, size))
+        at += len(block)
+        size = min(size * 4, block_bytes)
 
 
 async def _search(source: ByteSource, start: int, pattern: re.Pattern[bytes], block_bytes: int) -> int | None:
     """Offset of the first match of ``pattern`` from ``start`` on."""
     at, tail = start, b""
-    while at < source.size:
-        block = await source.read(at, block_bytes)
+    async for block in _blocks(source, start, block_bytes):
         if match := pattern.search(tail + block):
             return at - len(tail) + match.start()
         at += len(block)
@@ -77,8 +98,7 @@ async def _balanced(source: ByteSource, start: int, block_bytes: int) -> int | N
     """Offset at which the brackets are balanced or the next conversation begins; None at the source's end."""
     brackets = _Brackets()
     at, tail = start, b""
-    while at < source.size:
-        block = await source.read(at, block_bytes)
+    async for block in _blocks(source, start, block_bytes):
         closed = brackets.feed(block)
         head = _CONVERSATION_HEAD.search(tail + block)
         ends = [] if closed is None else [at + closed]
@@ -102,7 +122,7 @@ class _Brackets:
 
     def feed(self, block: bytes) -> int | None:
         """Take the next block; the index after the bracket that closes the item, if it is in this block."""
-        begin = 1 if self.escaped else 0
+        begin = 1 if self.escaped and block[:1] in (b'"', b"\\") else 0
         quoted = block[begin:].replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = quoted.split(b'"')
         outside = b"".join(parts[1::2] if self.in_string else parts[0::2])

@@ -68,7 +68,7 @@ class ItemParser:
             return Broken("TOO_DEEP")
         except _NumberTooLong:
             return Broken("NUMBER_TOO_LONG")
-        if not at_end and isinstance(value, int | float) and end > len(text) - _NUMBER_REACH:
+        if not at_end and end > len(text) - _NUMBER_REACH and text[end - 1] not in '}]"':
             return None
         notes = ["NON_FINITE_NUMBER"] if self._non_finite else []
         if damaged and _NOT_UTF8.search(text, start, end):

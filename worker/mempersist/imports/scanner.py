@@ -11,7 +11,8 @@ What loses least, where the file is not as it should be:
 - NaN, the infinities and floats too large for a double, which canonical JSON does not have, become strings that hold
   their source text. Control characters within strings are taken as they are.
 - Of a key that an object repeats, the last value is kept, as everywhere.
-- Arrays one after another (``cat conversations-*.json``) are read as one; a missing or doubled comma is no matter.
+- Arrays one after another (``cat conversations-*.json``) and in one another (``jq -s``) are read as one; a missing or
+  doubled comma is no matter.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mempersist import limits
-from mempersist.imports.boundary import end_of_item
+from mempersist.imports.boundary import end_of_item, next_conversation
 from mempersist.imports.jsonitem import Broken, ItemParser, Parsed
 from mempersist.imports.problems import Finding, ItemError, unreadable
 from mempersist.imports.source import ByteSource
@@ -130,17 +131,19 @@ async def scan(
     while character := await window.next_character():
         if character == "]" and shape == "wrapped":
             return
-        if character == "]" and shape == "array" and not closed:
-            closed = True
+        if shape != "lines" and character in "[]":
+            closed = character == "]"
             window.advance(window.index + 1)
-        elif closed and character == "[":
-            closed = False
-            window.advance(window.index + 1)
-        elif closed or (shape == "lines" and character != "{"):
-            yield Finding("TRAILING_DATA", "what follows the export was not read", "skipped", f"byte {window.offset}")
-            return
         else:
-            item = await _read_item(window, parser, shape, ordinal, max_item_bytes)
+            if not closed and (shape != "lines" or character == "{"):
+                item = await _read_item(window, parser, shape, ordinal, max_item_bytes)
+            elif (head := await next_conversation(source, window.offset, block_bytes=window_bytes)) is not None:
+                item = _passed_over(window, head, shape, ordinal)
+            else:
+                place = f"byte {window.offset}"
+                yield Finding("TRAILING_DATA", "what follows the conversations was not read", "skipped", place)
+                return
+            closed = False
             yield item
             ordinal += 1
             if item.next.shape == "end":
@@ -161,11 +164,20 @@ class _Window:
     def __init__(self, source: ByteSource, offset: int, base_bytes: int) -> None:
         self.source = source
         self.base_bytes = base_bytes
-        self.move_to(offset)
+        self.offset = offset
+        self.forget()
 
     def move_to(self, offset: int) -> None:
-        """Go to a place in bytes, and forget the text."""
+        """Go on to a place in bytes."""
+        ahead = offset - self.offset
         self.offset = offset
+        if self.text.isascii() and self.index + ahead <= len(self.text):
+            self.index += ahead
+        else:
+            self.forget()
+
+    def forget(self) -> None:
+        """Let go of the text; it is read again when it is needed."""
         self.index = self.size = 0
         self.text = ""
         self.at_end = self.damaged = False
@@ -180,12 +192,16 @@ class _Window:
             return index - self.index
         return len(self.text[self.index : index].encode("utf-8", "surrogateescape"))
 
+    def exceeds(self, index: int, most_bytes: int) -> bool:
+        """Whether there are more than ``most_bytes`` up to ``index``; a character has at most four."""
+        return (index - self.index) * 4 > most_bytes and self.bytes_until(index) > most_bytes
+
     async def grow(self, most_bytes: int) -> bool:
         """Read again from this place, twice as much as stands here; False if that is all, or all that is allowed."""
         if self.at_end or (self.index == 0 and self.size >= most_bytes):
             return False
         size = self.base_bytes if self.index or not self.size else min(self.size * 2, most_bytes)
-        self.move_to(self.offset)
+        self.forget()
         data = await self.source.read(self.offset, size)
         self.size = size
         self.at_end = self.offset + len(data) >= self.source.size
@@ -221,6 +237,14 @@ def _whole_characters(data: bytes) -> int:
     return len(data)
 
 
+def _passed_over(window: _Window, end: int, shape: Shape, ordinal: int) -> ScannedItem:
+    """What stands between an end that was none and the next conversation, as an item that cannot be read."""
+    start = window.offset
+    window.move_to(end)
+    error = ItemError("MALFORMED_JSON", _MESSAGES["MALFORMED_JSON"])
+    return ScannedItem(ordinal, start, end, None, error, (), ScanPosition(end, ordinal + 1, shape))
+
+
 async def _read_item(
     window: _Window, parser: ItemParser, shape: Shape, ordinal: int, max_item_bytes: int
 ) -> ScannedItem:
@@ -232,6 +256,8 @@ async def _read_item(
         outcome = parser.parse(window.text, window.index, at_end=window.at_end, damaged=window.damaged)
         if outcome is None and not await window.grow(most):
             outcome = Broken("MALFORMED_JSON")
+    if isinstance(outcome, Parsed) and window.exceeds(outcome.end, max_item_bytes):
+        outcome = Broken("TOO_LARGE")
     value: Any = None
     notes: tuple[str, ...] = ()
     found, code = True, ""
@@ -239,10 +265,11 @@ async def _read_item(
         value, notes = outcome.value, outcome.notes
         window.advance(outcome.end)
         if window.size > window.base_bytes:
-            window.move_to(window.offset)
+            window.forget()
     else:
         by_lines = shape == "lines"
-        boundary = await end_of_item(window.source, start, by_lines=by_lines, block_bytes=window.base_bytes)
+        first = window.text[window.index]
+        boundary = await end_of_item(window.source, start, first, by_lines=by_lines, block_bytes=window.base_bytes)
         found, code = boundary.found, outcome.code
         window.move_to(boundary.end)
     if window.offset - start > max_item_bytes:

@@ -17,6 +17,8 @@ from mempersist.imports.zipreader import LOCAL_HEADER_BYTES, Directory, Member, 
 
 _MAX_EXCLUDED = 1000
 _MAX_MISSING = 100
+_MAX_FINDINGS = 1000
+"""Of more problems than these only the number is kept."""
 
 
 @dataclass(slots=True)
@@ -140,8 +142,9 @@ def _sort(
     elif problem:
         contents.skipped[problem] += 1
         severity: Severity = "failed" if role == "conversations" else "skipped"
-        message = member_error(problem).message
-        contents.findings.append(Finding(problem, message, severity, f"member {member.index}"))
+        if len(contents.findings) < _MAX_FINDINGS:
+            message = member_error(problem).message
+            contents.findings.append(Finding(problem, message, severity, f"member {member.index}"))
     elif role == "conversations":
         contents.conversations.append(member)
     elif role == "archive":

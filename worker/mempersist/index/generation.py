@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mempersist import timestamps
+from mempersist.index.chunking import STRATEGY
 from mempersist.ports import AccountId, Ports, Statement
-
-STRATEGY = "chat-turn-v2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,20 @@ async def ensure_generation(ports: Ports) -> None:
     )
 
 
+async def active_generation(ports: Ports) -> str:
+    """The generation that searches use: the one marked active, or this program's own before there is any."""
+    rows = await ports.catalog.query("SELECT generation FROM index_generations WHERE status = 'active'")
+    return str(rows[0]["generation"]) if rows else generation_of(ports).id
+
+
 def enqueue_statements(
     account: AccountId, conversation_id: str, head_seq: int, revision_id: str | None, generation: str, now: str
 ) -> list[Statement]:
     """Statements that mark a conversation as waiting for the index at this head entry."""
     return [
         Statement(
-            "INSERT INTO index_state (conversation_id, generation, account_id, head_seq, revision_id, status, queued_at)"
+            "INSERT INTO index_state"
+            " (conversation_id, generation, account_id, head_seq, revision_id, status, queued_at)"
             " VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6) ON CONFLICT (conversation_id, generation) DO UPDATE SET"
             " head_seq = ?4, revision_id = ?5, status = 'queued', error_code = NULL, queued_at = ?6",
             (conversation_id, generation, account, head_seq, revision_id, now),

@@ -1,0 +1,1 @@
+"""Search: three channels, one ranking, and the text around a hit."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 from mempersist.errors import Code, MempersistError, validation
+from mempersist.mcp.budget import encode
 
 JSON_TYPE: Final = "application/json; charset=utf-8"
 _MAX_QUERY_FIELDS: Final = 64
@@ -65,13 +65,8 @@ def segments_of(path: str) -> tuple[str, ...]:
     return tuple(unquote(segment) for segment in path.split("/")[1:])
 
 
-def json_bytes(value: Any) -> bytes:
-    """Compact JSON in UTF-8; a lone surrogate, which UTF-8 cannot hold, goes out as its JSON escape."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
-
-
 def json_response(status: int, value: Any, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(status, {"Content-Type": JSON_TYPE, **(headers or {})}, json_bytes(value))
+    return Response(status, {"Content-Type": JSON_TYPE, **(headers or {})}, encode(value))
 
 
 def error_response(error: MempersistError, headers: Mapping[str, str] | None = None) -> Response:

@@ -15,6 +15,7 @@ from mempersist.imports.chatgpt.values import Object, object_of, objects_of, tex
 _MARKER = re.compile("( ?)(\ue200[^\ue200\ue201]*\ue201|【\\d+(?::\\d+)?†[^】]{0,200}】)")
 _CUT_MARKER = re.compile("\ue200[a-z_]*(?:\ue202[^\ue200-\ue206\\s]*)*\\Z")
 _STRAY = re.compile("[\ue200-\ue206]")
+_MAX_OLD_MARKER = 250
 _HINT = re.compile("[\ue200-\ue206†]")
 _REFERENCE = re.compile(r"turn\d+[a-z_]+\d+")
 _NAMED_KINDS = ("url", "link", "navlist", "video")
@@ -67,7 +68,7 @@ def _labels(text: str, metadata: Object) -> Iterator[tuple[str, str]]:
             yield marker, _joined(text_of(item, "title") or text_of(item, "name") for item in items)
     for citation in objects_of(metadata, "citations"):
         start, end = citation.get("start_ix"), citation.get("end_ix")
-        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end:
+        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= start + _MAX_OLD_MARKER:
             yield text[start:end], text_of(object_of(citation, "metadata"), "title")
 
 

@@ -142,6 +142,8 @@ _READERS: dict[str, Callable[[Object], Content]] = {
     "reasoning_recap": _recap,
     "citable_code_output": _code_output,
 }
+KNOWN_TYPES = frozenset(_READERS)
+"""Types of content that are read field by field; others are read by guessing."""
 
 
 def _strings_in(value: Object) -> str:
