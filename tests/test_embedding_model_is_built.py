@@ -103,7 +103,7 @@ def change_vectors(target: Path) -> None:
     (target / files.VECTORS).write_bytes(content)
 
 
-def change_stamp(**changes: object) -> Callable[[Path], None]:
+def change_stamp(**changes: object) -> Callable[[Path], object]:
     def change(target: Path) -> None:
         stamp = json.loads((target / files.STAMP).read_text())
         (target / files.STAMP).write_text(json.dumps(stamp | changes))
@@ -111,7 +111,7 @@ def change_stamp(**changes: object) -> Callable[[Path], None]:
     return change
 
 
-DAMAGES: dict[str, Callable[[Path], None]] = {
+DAMAGES: dict[str, Callable[[Path], object]] = {
     "a changed byte": change_vectors,
     "no vectors": lambda target: (target / files.VECTORS).unlink(),
     "no vocabulary": lambda target: (target / files.VOCABULARY).unlink(),
@@ -125,7 +125,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_anything_else_is_built_again(source: distill.Source, target: Path, damage: Callable[[Path], None]) -> None:
+def test_anything_else_is_built_again(source: distill.Source, target: Path, damage: Callable[[Path], object]) -> None:
     stamp = distill.build(target, silent, source)
     damage(target)
     assert distill.built(target, source) is None
@@ -164,7 +164,7 @@ def test_progress_is_said_in_tenths(source: distill.Source, target: Path) -> Non
     assert said[-1].startswith("static-minilm-256-")
 
 
-UNUSABLE: dict[str, tuple[Callable[[Path], None], str]] = {
+UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no stamp": (DAMAGES["no stamp"], "is not built"),
     "another version": (DAMAGES["another version"], "was built as version 0"),
     "no vectors": (DAMAGES["no vectors"], "cannot be read"),
@@ -176,7 +176,7 @@ UNUSABLE: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize(("damage", "problem"), UNUSABLE.values(), ids=UNUSABLE)
 def test_a_model_that_cannot_be_used_is_said_with_the_command_that_builds_it(
-    source: distill.Source, target: Path, damage: Callable[[Path], None], problem: str
+    source: distill.Source, target: Path, damage: Callable[[Path], object], problem: str
 ) -> None:
     distill.build(target, silent, source)
     damage(target)

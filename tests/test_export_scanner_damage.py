@@ -44,6 +44,7 @@ def export(*items: str) -> bytes:
     return ("[" + ", ".join(items) + "]").encode()
 
 
+DAMAGE = [bytes([byte]) for byte in b'{}[]",:x\\\xff ']
 GOOD = [json.dumps(conversation(name)) for name in ("one", "two", "three")]
 
 
@@ -92,15 +93,49 @@ async def test_any_byte_overwritten_costs_at_most_its_own_conversation_and_what_
     clean = export(*(json.dumps(conversation(name)) for name in names))
     at = data.draw(st.integers(1, len(clean) - 2))
     dirty = bytearray(clean)
-    dirty[at] = data.draw(st.sampled_from(b'{}[]",:x\\\xff '))
+    dirty[at : at + 1] = data.draw(st.sampled_from(DAMAGE))
     starts = [clean.index(b'{"title": "' + name.encode()) for name in names]
     hit = max((index for index, start in enumerate(starts) if start <= at), default=0)
     found = await scanned(bytes(dirty))
     for index, name in enumerate(names):
         if abs(index - hit) > 1:
             assert name in found, (at, bytes(dirty[at - 5 : at + 5]), found)
-    for window in (1, 5):
-        assert await scanned(bytes(dirty), window_bytes=window) == found
+
+
+damages = st.lists(
+    st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 40), st.binary(max_size=4) | st.sampled_from(DAMAGE)),
+    max_size=4,
+)
+
+
+def comparable(found: list[ScannedItem | Finding]) -> list[Any]:
+    return [
+        each
+        if isinstance(each, Finding)
+        else (each.start, each.end, repr(each.value), each.error and each.error.code, each.notes, each.next)
+        for each in found
+    ]
+
+
+@given(damages, st.sampled_from([1, 2, 3, 9, 33, 100]), st.sampled_from([60, 250, 1 << 20]), st.booleans())
+async def test_a_damaged_file_is_the_same_in_any_window_and_after_any_resumption(
+    damage: list[tuple[float, int, bytes]], window: int, most: int, by_lines: bool
+) -> None:
+    items = [*GOOD, json.dumps({"a": [1, 2.5, "é日😀"]}, ensure_ascii=False), "null", "123456", '{"k": "\\"}{"}']
+    data = "\n".join(GOOD).encode() if by_lines else export(*items)
+    for place, length, replacement in damage:
+        at = int(place * len(data))
+        data = data[:at] + replacement + data[at + length :]
+    source = BytesSource(data)
+    try:
+        found = await collect(scan(source, max_item_bytes=most))
+    except MempersistError:
+        return
+    assert comparable(await collect(scan(source, max_item_bytes=most, window_bytes=window))) == comparable(found)
+    for index, each in enumerate(found):
+        if isinstance(each, ScannedItem):
+            rest = await collect(scan(source, each.next, max_item_bytes=most))
+            assert comparable(rest) == comparable(found[index + 1 :])
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -160,7 +195,7 @@ async def test_an_end_of_the_list_in_the_middle_of_it_is_not_believed() -> None:
 
 
 async def test_ten_thousand_levels_are_an_error_of_one_item() -> None:
-    deep = '{"a":' + "[" * 10_000 + "]" * 10_000 + "}"
+    deep = "[" * 10_000 + "]" * 10_000
     nested = '{"a":' * 10_000 + "1" + "}" * 10_000
     for window in (1000, 1 << 20):
         found = await scanned(export(GOOD[0], deep, GOOD[1], nested, GOOD[2]), window_bytes=window)

@@ -10,7 +10,7 @@ import pytest
 
 from mempersist_ops.embedding import safetensors
 
-TENSORS = {
+TENSORS: dict[str, safetensors.Array] = {
     "bytes": np.arange(-8, 8, dtype=np.int8).reshape(4, 4),
     "single": np.array([0.5, -1.25, np.inf], dtype=np.float32),
     "double": np.array([[1 / 3]]),
@@ -34,6 +34,11 @@ def test_the_same_tensors_give_the_same_bytes_and_other_metadata_gives_others(tm
         safetensors.write(tmp_path / name, TENSORS, metadata={"version": version})
     one, two, three = ((tmp_path / name).read_bytes() for name in ("one", "two", "three"))
     assert one == two != three
+
+
+def test_a_file_of_empty_tensors_can_be_read(tmp_path: Path) -> None:
+    safetensors.write(tmp_path / "tensors", {"none": TENSORS["none"]}, metadata={})
+    assert safetensors.read(tmp_path / "tensors")["none"].shape == (0, 3)
 
 
 def test_a_tensor_read_cannot_be_written_to(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class StatementResult:
-    """``changes`` counts rows written by the statement; ``rows`` are those of SELECT or RETURNING."""
+    """``changes`` counts rows written by the statement and by triggers and cascades; ``rows`` are those of SELECT or
+    RETURNING."""
 
     rows: tuple[Row, ...]
     changes: int

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,27 +38,49 @@ def read(path: Path) -> dict[str, Array]:
     :raises OSError: if the file cannot be opened.
     :raises InvalidFile: if the header is broken, names an unknown type, or promises more bytes than there are.
     """
-    size = path.stat().st_size
     with path.open("rb") as file:
+        file_size = file.seek(0, io.SEEK_END)
+        file.seek(0)
         header_size = int.from_bytes(file.read(8), "little")
-        if size < 8 or header_size > min(size - 8, _MAX_HEADER_BYTES):
+        size = file_size - 8 - header_size
+        if size < 0 or header_size > _MAX_HEADER_BYTES:
             raise InvalidFile(f"{path.name}: the file is cut short or is not a safetensors file")
         try:
             header = json.loads(file.read(header_size))
-            entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-            layout = {
-                name: (_DTYPES[entry["dtype"]], tuple(entry["shape"]), tuple(entry["data_offsets"]))
-                for name, entry in entries.items()
-            }
+            entries = [_entry(name, values) for name, values in header.items() if name != "__metadata__"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidFile(f"{path.name}: the header cannot be read") from error
-    data = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + header_size) if layout else np.empty(0, np.uint8)
-    tensors = {}
-    for name, (dtype, shape, (begin, end)) in layout.items():
-        if not 0 <= begin <= end <= len(data) or end - begin != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
-            raise InvalidFile(f"{path.name}: tensor {name} does not fit its shape or the file")
-        tensors[name] = np.asarray(data[begin:end]).view(dtype).reshape(shape)
-    return tensors
+        data = np.memmap(file, dtype=np.uint8, mode="r", offset=8 + header_size) if size else np.empty(0, np.uint8)
+    for entry in entries:
+        if not 0 <= entry.begin <= entry.end <= size or entry.end - entry.begin != entry.bytes_needed:
+            raise InvalidFile(f"{path.name}: tensor {entry.name} does not fit its shape or the file")
+    return {
+        entry.name: np.asarray(data[entry.begin : entry.end]).view(entry.dtype).reshape(entry.shape)
+        for entry in entries
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One tensor of the header; ``begin`` and ``end`` count bytes after it."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+    @property
+    def bytes_needed(self) -> int:
+        return self.dtype.itemsize * math.prod(self.shape)
+
+
+def _entry(name: str, values: Mapping[str, Any]) -> _Entry:
+    begin, end = values["data_offsets"]
+    numbers = (begin, end, *values["shape"])
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError("sizes and offsets are integers from 0")
+    return _Entry(name, _DTYPES[values["dtype"]], tuple(values["shape"]), begin, end)
 
 
 def write(path: Path, tensors: Mapping[str, Array], *, metadata: Mapping[str, str]) -> None:

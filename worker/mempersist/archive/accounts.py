@@ -8,7 +8,7 @@ from typing import Final
 from mempersist import canonical, timestamps
 from mempersist.archive import codec, keys
 from mempersist.archive.model import OWNER, AccountEntry, AccountOperation, JsonObject
-from mempersist.catalog import fold
+from mempersist.catalog import fold, intents
 from mempersist.errors import Code, MempersistError
 from mempersist.ports import AccountId, ObjectNotFound, ObjectStore, Ports, PreconditionFailed, StorageError
 
@@ -77,6 +77,8 @@ async def default_namespace(ports: Ports, account: AccountId) -> str:
 
 async def append(ports: Ports, account: AccountId, operation: AccountOperation, values: JsonObject) -> None:
     """Write the next log entry and fold it. :raises MempersistError: CANONICAL_STORAGE if it could not be written."""
+    intent = ports.ids.token(16)
+    await ports.catalog.batch([intents.begin(intent, account, (), timestamps.from_ms(ports.clock.now_ms()))])
     for _ in range(_MAX_RACES):
         await catch_up(ports, account)
         rows = await ports.catalog.query("SELECT log_seq, log_hash FROM accounts WHERE account_id = ?", (account,))
@@ -92,5 +94,6 @@ async def append(ports: Ports, account: AccountId, operation: AccountOperation, 
         except StorageError as error:
             raise MempersistError(Code.CANONICAL_STORAGE, "the account log could not be written; try again") from error
         await catch_up(ports, account)
+        await ports.catalog.batch([intents.settled(intent)])
         return
     raise MempersistError(Code.RETRYABLE_INFRASTRUCTURE, "the account log is contended; try again")

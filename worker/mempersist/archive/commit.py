@@ -14,7 +14,7 @@ from mempersist import canonical, jobs, timestamps
 from mempersist.archive import codec, keys, load
 from mempersist.archive.model import HeadEntry
 from mempersist.archive.segments import Segment
-from mempersist.catalog import bulk, fold
+from mempersist.catalog import fold, intents
 from mempersist.concurrency import gather
 from mempersist.errors import Code, MempersistError
 from mempersist.index.generation import enqueue_statements, generation_of
@@ -96,7 +96,8 @@ async def commit(
     intent = ports.ids.token(16)
     now = timestamps.from_ms(ports.clock.now_ms())
     if drafts:
-        await ports.catalog.batch(_intent(intent, account, [draft.entry.conversation_id for draft in drafts], now))
+        touched = [draft.entry.conversation_id for draft in drafts]
+        await ports.catalog.batch([intents.begin(intent, account, touched, now)])
     try:
         drafts = await _put_bodies(ports, drafts)
         written = await gather((_put_head(ports, draft.entry) for draft in drafts), limit=_PUT_CONCURRENCY)
@@ -114,15 +115,6 @@ async def commit(
     }
     queued = await send_index_jobs(ports, list(index_jobs.values()))
     return Committed(conflicts, index_jobs, projected, queued)
-
-
-def _intent(intent: str, account: AccountId, conversation_ids: list[str], now: str) -> list[Statement]:
-    return [
-        Statement(
-            "INSERT INTO intents (intent_id, account_id, conversation_ids_json, created_at) VALUES (?, ?, ?, ?)",
-            (intent, account, canonical.dumps(conversation_ids).decode(), now),
-        )
-    ]
 
 
 async def _put_bodies(ports: Ports, drafts: Sequence[Draft]) -> list[Draft]:
@@ -195,7 +187,7 @@ async def _project(
         fold.Change(draft.entry, head_hash, draft.stored, draft.messages, draft.replace_messages)
         for draft, head_hash in committed
     ]
-    done = Statement("DELETE FROM intents WHERE intent_id = ?", (intent,))
+    done = intents.settled(intent)
     waiting = [statement for draft, _ in committed for statement in pending_index(ports, draft.entry)]
     try:
         await ports.catalog.batch([*fold.advance(changes), *waiting, *extra, done])
@@ -262,7 +254,3 @@ async def send_index_jobs(ports: Ports, job_ids: Sequence[str]) -> bool:
     except QueueUnavailable:
         return False
     return True
-
-
-async def forget_intents(ports: Ports, intent_ids: Sequence[str]) -> None:
-    await ports.catalog.batch(bulk.delete("intents", "intent_id", intent_ids))

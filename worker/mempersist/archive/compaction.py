@@ -6,12 +6,12 @@ compaction number.
 
 from __future__ import annotations
 
-from mempersist import canonical, timestamps
+from mempersist import timestamps
 from mempersist.archive import codec, keys, load, segments
-from mempersist.catalog import bulk, fold
+from mempersist.catalog import fold, intents
 from mempersist.concurrency import gather
 from mempersist.limits import COMPACT_AFTER_SEGMENTS
-from mempersist.ports import AccountId, CatalogError, Ports, PreconditionFailed, Statement
+from mempersist.ports import AccountId, CatalogError, Ports, PreconditionFailed
 
 
 async def compact(
@@ -32,14 +32,7 @@ async def compact(
         return False
     intent = ports.ids.token(16)
     now = timestamps.from_ms(ports.clock.now_ms())
-    await ports.catalog.batch(
-        [
-            Statement(
-                "INSERT INTO intents (intent_id, account_id, conversation_ids_json, created_at) VALUES (?, ?, ?, ?)",
-                (intent, account, canonical.dumps([conversation_id]).decode(), now),
-            )
-        ]
-    )
+    await ports.catalog.batch([intents.begin(intent, account, [conversation_id], now)])
     loaded = await load.revision(ports.objects, await load.manifest(ports.objects, rows[0]["manifest_key"]))
     encoded = segments.encode_nodes(loaded.nodes)
     built = tuple(segments.build(conversation_id, encoded))
@@ -61,7 +54,7 @@ async def compact(
                 *fold.move_to_segments(
                     account, rows[0]["head_seq"], stored, fold.message_rows(placements, loaded.active)
                 ),
-                *bulk.delete("intents", "intent_id", [intent]),
+                intents.settled(intent),
             ]
         )
     except CatalogError:

@@ -31,7 +31,9 @@ from mempersist.imports.source import ByteSource
 Shape = Literal["start", "array", "wrapped", "lines", "end"]
 
 _HEAD_BYTES = 64 * limits.KIB
+_MEASURE_CHARS = 256 * limits.KIB
 _SEPARATORS = re.compile("[ \t\r\n,\ufeff]*")
+_BLANKS = re.compile("[ \t\r\n]*")
 _HEAD_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _OPENS_ARRAY = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*\[")
 _MESSAGES = {
@@ -131,8 +133,9 @@ async def scan(
     while character := await window.next_character():
         if character == "]" and shape == "wrapped":
             return
-        if shape != "lines" and character in "[]":
-            closed = character == "]"
+        opens = character == "[" and (closed or await window.peek() == "{")
+        if shape != "lines" and (opens or character == "]"):
+            closed = not opens
             window.advance(window.index + 1)
         else:
             if not closed and (shape != "lines" or character == "{"):
@@ -143,11 +146,12 @@ async def scan(
                 place = f"byte {window.offset}"
                 yield Finding("TRAILING_DATA", "what follows the conversations was not read", "skipped", place)
                 return
-            closed = False
-            yield item
+            closed, ended = False, item.next.shape == "end"
             ordinal += 1
-            if item.next.shape == "end":
+            yield item
+            if ended:
                 return
+            del item  # or it would be held while the next one is parsed
     if shape != "lines" and not closed:
         message = "the file ends within its list of conversations; download the export again"
         yield Finding("TRUNCATED", message, "failed", f"byte {window.offset}")
@@ -188,9 +192,11 @@ class _Window:
         self.index = index
 
     def bytes_until(self, index: int) -> int:
+        """How many bytes of the source the text up to ``index`` is, found without a second copy of a large item."""
         if self.text.isascii():
             return index - self.index
-        return len(self.text[self.index : index].encode("utf-8", "surrogateescape"))
+        parts = (self.text[at : min(at + _MEASURE_CHARS, index)] for at in range(self.index, index, _MEASURE_CHARS))
+        return sum(len(part.encode("utf-8", "surrogateescape")) for part in parts)
 
     def exceeds(self, index: int, most_bytes: int) -> bool:
         """Whether there are more than ``most_bytes`` up to ``index``; a character has at most four."""
@@ -222,6 +228,16 @@ class _Window:
             if self.index < len(self.text):
                 return self.text[self.index]
             if not await self.grow(4 * self.base_bytes):
+                return ""
+
+    async def peek(self) -> str:
+        """The next character but blanks after this one, "" where none is near."""
+        while True:
+            blanks = _BLANKS.match(self.text, self.index + 1)
+            end = blanks.end() if blanks else self.index + 1
+            if end < len(self.text):
+                return self.text[end]
+            if not await self.grow(max(4 * self.base_bytes, _HEAD_BYTES)):
                 return ""
 
 
@@ -257,7 +273,7 @@ async def _read_item(
         if outcome is None and not await window.grow(most):
             outcome = Broken("MALFORMED_JSON")
     if isinstance(outcome, Parsed) and window.exceeds(outcome.end, max_item_bytes):
-        outcome = Broken("TOO_LARGE")
+        outcome = Broken("MALFORMED_JSON")
     value: Any = None
     notes: tuple[str, ...] = ()
     found, code = True, ""

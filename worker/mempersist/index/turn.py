@@ -246,7 +246,7 @@ async def _embed(ports: Ports, plans: Sequence[_Plan], generation: Generation) -
         for row, vector in zip(some, vectors, strict=True):
             view = views[row["conversation_id"]]
             metadata = {
-                "account_id": row["account_id"],
+                "account": row["account_id"],
                 "generation": generation.id,
                 "namespace": view.namespace,
                 "source_type": view.source_type,

@@ -58,7 +58,11 @@ def _split(url: str) -> tuple[str, int | None] | None:
 
 def cross_origin_headers(origin: str) -> dict[str, str]:
     """What lets a page of an allowed origin read an answer."""
-    return {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": "WWW-Authenticate", "Vary": "Origin"}
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Expose-Headers": "WWW-Authenticate",
+        "Vary": "Origin",
+    }
 
 
 def preflight_headers() -> dict[str, str]:
@@ -79,7 +83,7 @@ def challenge(settings: Settings, headers: Mapping[str, str]) -> str:
     parts = [f'resource_metadata="{resource_metadata_url(settings)}"']
     if "authorization" in headers:
         parts.append('error="invalid_token"')
-    return f'Bearer {", ".join([*parts, _scope(READ, WRITE)])}'
+    return f"Bearer {', '.join([*parts, _scope(READ, WRITE)])}"
 
 
 def scope_challenge(settings: Settings, scope: str) -> str:

@@ -22,14 +22,24 @@ def size(value: Any) -> int:
 
 
 def clean(value: Any) -> Any:
-    """``value`` with every text in it printable: no control characters but tab and newlines, no lone surrogates."""
+    """A copy of ``value`` with every text in it printable: no control characters but tab and newlines, no lone
+    surrogates. Content may be nested deeper than Python functions can be, so this does not recurse."""
     if isinstance(value, str):
         return printable(value)
-    if isinstance(value, dict):
-        return {printable(key): clean(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
-    return value
+    top = [value]
+    waiting: list[Any] = [top]
+    while waiting:
+        container = waiting.pop()
+        for key, item in list(container.items() if isinstance(container, dict) else enumerate(container)):
+            if isinstance(item, str):
+                container[key] = printable(item)
+            elif isinstance(item, dict):
+                container[key] = {printable(name): inner for name, inner in item.items()}
+                waiting.append(container[key])
+            elif isinstance(item, list | tuple):
+                container[key] = list(item)
+                waiting.append(container[key])
+    return top[0]
 
 
 def how_many_fit(items: Iterable[Any], room: int) -> int:

@@ -36,7 +36,9 @@ class Outcome:
     defect: str | None = None
 
 
-async def invoke(tool: Tool, arguments: Any, principal: Principal, service: Service, tools: tuple[Tool, ...]) -> JsonObject:
+async def invoke(
+    tool: Tool, arguments: Any, principal: Principal, service: Service, tools: tuple[Tool, ...]
+) -> JsonObject:
     """The tool's answer, with printable text only and never above its byte budget.
 
     :param arguments: as they came, unchecked.
@@ -50,7 +52,7 @@ async def invoke(tool: Tool, arguments: Any, principal: Principal, service: Serv
             details={"scope": tool.scope},
         )
     checked = schema.arguments(tool.input_schema, arguments)
-    answer = budget.clean(await tool.run(Call(service.ports, principal.account, checked, tools)))
+    answer: JsonObject = budget.clean(await tool.run(Call(service.ports, principal.account, checked, tools)))
     size = budget.size(answer)
     if size > tool.max_response_bytes:
         raise MempersistError(
@@ -59,7 +61,6 @@ async def invoke(tool: Tool, arguments: Any, principal: Principal, service: Serv
             " narrower filter, or the compact format where there is one.",
             details={"response_bytes": size, "max_response_bytes": tool.max_response_bytes},
         )
-    assert isinstance(answer, dict)
     return answer
 
 
@@ -80,7 +81,7 @@ async def call(
     arguments = params.get("arguments")
     defect = None
     try:
-        _within_request_budget(tool, arguments, size)
+        within_request_budget(tool, arguments, size)
         return _success(await invoke(tool, arguments, principal, service, tools))
     except MempersistError as error:
         refused = error
@@ -95,7 +96,8 @@ async def call(
     return Outcome(_failure(refused, service), refused.code.value, defect)
 
 
-def _within_request_budget(tool: Tool, arguments: Any, size: int) -> None:
+def within_request_budget(tool: Tool, arguments: Any, size: int) -> None:
+    """:raises MempersistError: REQUEST_TOO_LARGE for a request of ``size`` bytes that is more than ``tool`` takes."""
     if size <= tool.max_request_bytes:
         return
     details: JsonObject = {"request_bytes": size, "max_request_bytes": tool.max_request_bytes}

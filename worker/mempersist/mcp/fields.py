@@ -18,6 +18,7 @@ PATTERN_IN_WORDS: Final[Mapping[str, str]] = {
 }
 
 MAX_OFFSET: Final = 2**31 - 1
+MAX_TIMESTAMP_CHARS: Final = 64
 
 # ------------------------------------------------------------------ building blocks
 
@@ -96,7 +97,9 @@ def idempotency_key() -> JsonObject:
 def messages(most: int) -> JsonObject:
     message = arguments(
         ("role", "content"),
-        role=text("Who wrote it: user, assistant, system or another role.", minLength=1, maxLength=limits.MAX_ROLE_CHARS),
+        role=text(
+            "Who wrote it: user, assistant, system or another role.", minLength=1, maxLength=limits.MAX_ROLE_CHARS
+        ),
         content=text("The text, kept exactly.", maxLength=limits.MAX_MESSAGE_CONTENT_CHARS),
         timestamp=text("When it was written, ISO 8601.", maxLength=MAX_TIMESTAMP_CHARS),
     )
@@ -106,9 +109,8 @@ def messages(most: int) -> JsonObject:
 # ------------------------------------------------------------------ results
 
 
-MAX_TIMESTAMP_CHARS: Final = 64
 TEXT: Final[JsonObject] = {"type": "string"}
-COUNT: Final[JsonObject] = {"type": "integer", "minimum": 0}
+COUNT: Final[JsonObject] = {"type": "integer"}
 TRUTH: Final[JsonObject] = {"type": "boolean"}
 TEXT_OR_NULL: Final[JsonObject] = {"type": ["string", "null"]}
 COUNT_OR_NULL: Final[JsonObject] = {"type": ["integer", "null"]}

@@ -52,7 +52,9 @@ async def reply(
         return Reply(_of_era(era, outcome.result), outcome.code, outcome.defect)
     if size > MAX_INLINE_JSON_WRITE_BYTES:
         raise RpcError(
-            INVALID_REQUEST, f"the request has {size} bytes; at most {MAX_INLINE_JSON_WRITE_BYTES} are taken", status=413
+            INVALID_REQUEST,
+            f"the request has {size} bytes; at most {MAX_INLINE_JSON_WRITE_BYTES} are taken",
+            status=413,
         )
     methods = _MODERN_METHODS if era.modern else _LEGACY_METHODS
     method = methods.get(message.method)

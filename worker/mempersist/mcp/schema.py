@@ -106,7 +106,9 @@ def _string(schema: Schema, value: Any, path: str) -> str:
     _among(schema, value, path)
     pattern = schema.get("pattern")
     if pattern is not None and not re.fullmatch(pattern[1:-1], value):
-        raise validation(path, f"must be {PATTERN_IN_WORDS.get(pattern, 'of the form ' + pattern)}, not {_shown(value)}")
+        raise validation(
+            path, f"must be {PATTERN_IN_WORDS.get(pattern, 'of the form ' + pattern)}, not {_shown(value)}"
+        )
     return value
 
 
@@ -172,7 +174,7 @@ def _clipped(name: str) -> str:
 def _shown(value: Any) -> str:
     """A value in a few words: short scalars as they are, everything else by what it is."""
     if isinstance(value, str):
-        return json.dumps(printable(value)) if len(value) <= _MAX_SHOWN_CHARS else f"text of {len(value)} characters"
+        return f"'{printable(value)}'" if len(value) <= _MAX_SHOWN_CHARS else f"text of {len(value)} characters"
     if isinstance(value, bool | float):
         return json.dumps(value)
     if isinstance(value, int):

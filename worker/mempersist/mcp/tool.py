@@ -68,7 +68,6 @@ def definition(tool: Tool) -> JsonObject:
         "inputSchema": tool.input_schema,
         "outputSchema": tool.output_schema,
         "annotations": {
-            "title": tool.title,
             "readOnlyHint": tool.read_only,
             "destructiveHint": tool.destructive,
             "idempotentHint": tool.idempotent,

@@ -5,15 +5,15 @@ Run once a minute. Everything it does is safe to do twice, and each run is bound
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from mempersist import timestamps
+from mempersist.archive import accounts
 from mempersist.archive.commit import refold
-from mempersist.catalog import bulk
+from mempersist.catalog import intents
 from mempersist.imports import restart
 from mempersist.limits import INTENT_GRACE_SECONDS
-from mempersist.ports import AccountId, Ports, QueueName, QueueUnavailable
+from mempersist.ports import Ports, QueueName, QueueUnavailable
 
 _MAX_INTENTS = 20
 _MAX_JOBS = 100
@@ -40,16 +40,13 @@ async def sweep(ports: Ports, *, grace_seconds: int = INTENT_GRACE_SECONDS) -> S
 
 
 async def _intents(ports: Ports, before: str) -> int:
-    rows = await ports.catalog.query(
-        f"SELECT intent_id, account_id, conversation_ids_json FROM intents WHERE created_at <= ?"
-        f" ORDER BY created_at LIMIT {_MAX_INTENTS}",
-        (before,),
-    )
-    for row in rows:
-        for conversation_id in json.loads(row["conversation_ids_json"]):
-            await refold(ports, AccountId(row["account_id"]), conversation_id, force=True)
-        await ports.catalog.batch(bulk.delete("intents", "intent_id", [row["intent_id"]]))
-    return len(rows)
+    left = await intents.begun_before(ports.catalog, before, _MAX_INTENTS)
+    for intent in left:
+        await accounts.catch_up(ports, intent.account)
+        for conversation_id in intent.conversation_ids:
+            await refold(ports, intent.account, conversation_id, force=True)
+        await ports.catalog.batch([intents.settled(intent.intent_id)])
+    return len(left)
 
 
 async def _jobs(ports: Ports, before: str) -> int:

@@ -12,11 +12,16 @@ from mempersist.archive.read import load_current
 from mempersist.errors import MempersistError
 from mempersist.index.chunking import Chunk, chunk_conversation
 from mempersist.index.terms import Term, expression
-from mempersist.limits import RECENT_MAX_AGE_SECONDS, RECENT_MAX_CONVERSATIONS, RECENT_MAX_MESSAGES
+from mempersist.limits import (
+    RECENT_MAX_AGE_SECONDS,
+    RECENT_MAX_CONVERSATIONS,
+    RECENT_MAX_MESSAGES,
+    VECTOR_INDEXED_STRING_BYTES,
+)
 from mempersist.ports import Ports
 from mempersist.search.candidates import COLUMNS, JOINS, POOL, Candidate, Scope, candidate, without_superseded
 from mempersist.search.matching import Matcher
-from mempersist.text import utf8_safe
+from mempersist.text import utf8_length, utf8_safe
 
 _TITLE_WEIGHT: Final = 3.0
 _RECENT_MAX_NODES: Final = 2 * RECENT_MAX_MESSAGES
@@ -38,8 +43,9 @@ async def lexical(ports: Ports, scope: Scope, wanted: Sequence[Term]) -> list[Ca
 async def semantic(ports: Ports, scope: Scope, query: str) -> list[Candidate]:
     """The nearest by cosine. :raises IndexUnavailable: / :raises CatalogError:"""
     (vector,) = await ports.embedder.embed([query], kind="query")
-    where: dict[str, Any] = {"account_id": scope.account, "generation": scope.generation}
-    if scope.namespace is not None:
+    where: dict[str, Any] = {"account": scope.account, "generation": scope.generation}
+    # The vector index knows a name by its first bytes only; a longer one is left to the rows' own condition.
+    if scope.namespace is not None and utf8_length(scope.namespace) <= VECTOR_INDEXED_STRING_BYTES:
         where["namespace"] = scope.namespace
     matches = await ports.vectors.query(vector, top_k=POOL, where=where)
     scores = {match.id: match.score for match in matches}

@@ -1,6 +1,6 @@
 """Every door of the service behind one function: a request goes in, a response comes out.
 
-Order: route, then authentication from the headers, then the handler, which alone reads the body. Every answer says
+Order: authentication from the headers, then the route, then its handler, which alone reads the body. Every answer says
 its request id; every request leaves one log line of ids, counts and codes, never of content.
 """
 
@@ -8,20 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from mempersist.archive.codec import UnreadableObject
-from mempersist.defects import place_of
+from mempersist.defects import place_of, refusal
 from mempersist.errors import Code, MempersistError
-from mempersist.ports import (
-    CatalogError,
-    IndexUnavailable,
-    ObjectNotFound,
-    PreconditionFailed,
-    QueueUnavailable,
-    StorageError,
-)
 from mempersist.service import Service
 from mempersist.web.auth import authenticate, unauthenticated
 from mempersist.web.http import ClientDisconnected, Request, Response, error_response, segments_of
@@ -30,16 +21,7 @@ from mempersist.web.routes import ROUTES
 
 _log: Final = logging.getLogger("mempersist.request")
 _ALWAYS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-_CLIENT_WENT_AWAY: Final = 499
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """A response with what only the log wants to know."""
-
-    response: Response
-    route: str
-    defect: str | None = None
+_CLIENT_WENT_AWAY: Final = Response(499)
 
 
 async def respond(service: Service, request: Request) -> Response:
@@ -49,60 +31,56 @@ async def respond(service: Service, request: Request) -> Response:
     """
     started = service.ports.clock.now_ms()
     request_id = service.ports.ids.uuid()
-    try:
-        answer = await _answer(service, request, request_id)
-    except ClientDisconnected:
-        _log_line(service, request, request_id, started, _Answer(Response(_CLIENT_WENT_AWAY), "-"))
-        raise
-    _log_line(service, request, request_id, started, answer)
-    response = answer.response
+    principal = authenticate(service.settings, request.headers)
+    if segments_of(request.path)[:1] == ("api",) and principal is None:
+        route, response = "/api/", unauthenticated(request.headers)
+    else:
+        match = find(ROUTES, request)
+        if isinstance(match, Match):
+            route = match.route.pattern
+            try:
+                response = await _handled(match, Context(service, request, principal, match.params), request_id)
+            except ClientDisconnected:
+                _log_line(service, request, request_id, started, route, _CLIENT_WENT_AWAY)
+                raise
+        else:
+            route, response = "-", match
+    _log_line(service, request, request_id, started, route, response)
     headers = {**_ALWAYS, **response.headers, "X-Request-Id": request_id}
     if isinstance(response.body, bytes):
         headers["Content-Length"] = str(len(response.body))
     if request.method == "HEAD":
-        return Response(response.status, headers, b"")
+        return Response(response.status, headers)
     return replace(response, headers=headers)
 
 
-async def _answer(service: Service, request: Request, request_id: str) -> _Answer:
-    principal = authenticate(service.settings, request.headers)
-    if segments_of(request.path)[:1] == ("api",) and principal is None:
-        return _Answer(unauthenticated(request.headers), "/api/")
-    match = find(ROUTES, request)
-    if not isinstance(match, Match):
-        return _Answer(match, "-")
-    context = Context(service, request, principal, match.params)
+async def _handled(match: Match, context: Context, request_id: str) -> Response:
     try:
-        return _Answer(await match.route.handler(context), match.route.pattern)
+        return await match.route.handler(context)
     except ClientDisconnected:
         raise
     except MempersistError as error:
-        return _Answer(error_response(error), match.route.pattern)
-    except (StorageError, ObjectNotFound, PreconditionFailed, UnreadableObject) as error:
-        refused = MempersistError(Code.CANONICAL_STORAGE, "the object store could not answer; try again later")
-        return _Answer(error_response(refused), match.route.pattern, type(error).__name__)
-    except (CatalogError, QueueUnavailable, IndexUnavailable) as error:
-        refused = MempersistError(Code.RETRYABLE_INFRASTRUCTURE, "the service is busy or out of order; try again later")
-        return _Answer(error_response(refused), match.route.pattern, type(error).__name__)
+        return error_response(error)
     except Exception as error:  # the last line of defence: the caller gets an id, the log gets the place
-        refused = MempersistError(
+        told = refusal(error) or MempersistError(
             Code.RETRYABLE_INFRASTRUCTURE, f"the request failed; the log has it under {request_id}", status=500
         )
-        return _Answer(error_response(refused), match.route.pattern, place_of(error))
+        return replace(error_response(told), defect=place_of(error))
 
 
-def _log_line(service: Service, request: Request, request_id: str, started: int, answer: _Answer) -> None:
-    body = answer.response.body
+def _log_line(
+    service: Service, request: Request, request_id: str, started: int, route: str, response: Response
+) -> None:
     line = {
         "event": "request",
         "request_id": request_id,
         "method": request.method[:16],
-        "route": answer.route,
-        "status": answer.response.status,
+        "route": route,
+        "status": response.status,
         "duration_ms": service.ports.clock.now_ms() - started,
         "request_bytes": request.content_length,
-        "response_bytes": len(body) if isinstance(body, bytes) else None,
-        "code": answer.response.code,
-        "defect": answer.defect,
+        "response_bytes": len(response.body) if isinstance(response.body, bytes) else None,
+        "code": response.code,
+        "defect": response.defect,
     }
     _log.info(json.dumps({name: value for name, value in line.items() if value is not None}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -52,12 +53,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer; ``body`` is either whole or a stream of chunks. ``code`` is the error code, for the log."""
+    """An answer; ``body`` is either whole or a stream of chunks.
+
+    For the log only: ``code``, the error code; ``defect``, what a store or the service itself did wrong.
+    """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | AsyncIterator[bytes] = b""
     code: str | None = None
+    defect: str | None = None
 
 
 def segments_of(path: str) -> tuple[str, ...]:
@@ -114,6 +119,21 @@ async def read_body(request: Request, limit: int) -> bytes:
             raise too_large(max(size, declared or 0), limit)
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body. :raises MempersistError: VALIDATION for anything else, NaN and bad UTF-8 included."""
+    try:
+        value: Any = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise validation("body", "is not JSON in UTF-8, or nested too deep") from None
+    if not isinstance(value, dict):
+        raise validation("body", "must be a JSON object")
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(name)
 
 
 def too_large(size: int, limit: int) -> MempersistError:

@@ -15,9 +15,10 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -332,22 +333,16 @@ class FileObjectStore:
             raise _storage_error(error) from None
 
     async def _write_stream(self, body: Body) -> tuple[Path, str]:
-        """A synced temporary file with ``body``, and the MD5 of its bytes."""
+        """A synced temporary file with ``body``, and the MD5 of its bytes. What ``body`` raises is raised as it is."""
         temporary = self._new_temporary()
         hasher = hashlib.md5(usedforsecurity=False)
         try:
-            with temporary.open("xb") as file:
-                if isinstance(body, bytes):
-                    hasher.update(body)
-                    file.write(body)
-                else:
-                    async for chunk in body:
-                        hasher.update(chunk)
-                        file.write(chunk)
+            file = _on_disk(lambda: temporary.open("xb"))
+            with file:
+                async for chunk in _chunks(body):
+                    hasher.update(chunk)
+                    _on_disk(partial(file.write, chunk))
                 await self._run(lambda: _sync(file))
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise _storage_error(error) from None
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -379,6 +374,21 @@ class FileObjectStore:
             with suppress(OSError):
                 if path.stat().st_mtime < before:
                     path.unlink()
+
+
+async def _chunks(body: Body) -> AsyncIterator[bytes]:
+    if isinstance(body, bytes):
+        yield body
+    else:
+        async for chunk in body:
+            yield chunk
+
+
+def _on_disk(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except OSError as error:
+        raise _storage_error(error) from None
 
 
 def _first(items: Iterator[T]) -> Iterator[T]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -10,9 +9,11 @@ from mempersist.errors import Code, MempersistError, validation
 from mempersist.imports import status, uploads
 from mempersist.imports.records import receipt_json
 from mempersist.limits import MAX_MULTIPART_PART_BYTES, MAX_MULTIPART_PARTS
+from mempersist.mcp.tools.imports import IMPORT_STATUS
 from mempersist.ports import UploadedPart
-from mempersist.web.http import Response, json_response, query_values, read_body, too_large
+from mempersist.web.http import Response, json_object, json_response, query_values, read_body, too_large
 from mempersist.web.router import Context, Route
+from mempersist.web.tools import answer
 
 _MAX_BEGIN_BYTES: Final = 16 * 1024
 _WORDS: Final = {"true": True, "false": False}
@@ -36,7 +37,7 @@ async def direct(context: Context) -> Response:
 
 async def begin(context: Context) -> Response:
     """Open an upload in parts from ``{"filename", "namespace"?}``."""
-    value = _object(await read_body(context.request, _MAX_BEGIN_BYTES), {"filename", "namespace"})
+    value = _texts(await read_body(context.request, _MAX_BEGIN_BYTES), {"filename", "namespace"})
     filename = value.get("filename")
     if filename is None:
         raise validation("filename", "is required")
@@ -99,6 +100,11 @@ async def abort(context: Context) -> Response:
     return json_response(200, {"importId": context.params["id"], "status": "aborted"})
 
 
+async def read_status(context: Context) -> Response:
+    """How an import stands, with its first findings: what memory_import_status answers."""
+    return await answer(context, IMPORT_STATUS, {"import_id": context.params["id"]})
+
+
 async def list_imports(context: Context) -> Response:
     """Imports that run, then those that have ended, newest first."""
     found = await status.list_imports(context.service.ports, context.account)
@@ -136,14 +142,9 @@ def _truth(word: str | None) -> bool:
     return _WORDS[word]
 
 
-def _object(body: bytes, fields: set[str]) -> dict[str, str | None]:
+def _texts(body: bytes, fields: set[str]) -> dict[str, str | None]:
     """The body's JSON object of texts. :raises MempersistError: VALIDATION for anything else."""
-    try:
-        value: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        raise validation("body", "is not valid JSON") from None
-    if not isinstance(value, dict):
-        raise validation("body", "must be a JSON object")
+    value = json_object(body)
     for name, item in value.items():
         if name not in fields:
             raise validation("body", f"unknown field {name[:40]!r}; this route takes: {', '.join(sorted(fields))}")
@@ -176,6 +177,7 @@ ROUTES: Final = (
     Route("PUT", "/api/imports/:id/parts/:part", put_part),
     Route("GET", "/api/imports/:id/parts", list_parts),
     Route("POST", "/api/imports/:id/complete", complete),
+    Route("GET", "/api/imports/:id", read_status),
     Route("DELETE", "/api/imports/:id", abort),
     Route("GET", "/api/imports/:id/receipt", receipt),
 )
