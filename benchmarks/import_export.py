@@ -209,7 +209,7 @@ def write_vectors(count: int, dimensions: int, target: Path) -> None:
     database.close()
 
 
-def measure_parts(path: Path, root: Path, scratch: Path) -> dict[str, float]:
+def measure_parts(path: Path, size: int, root: Path, scratch: Path) -> dict[str, float]:
     """Seconds of each part alone, on what the import into ``root`` left there."""
     objects = [file for file in (root / "objects").rglob("*") if file.is_file()]
     segments = [file for file in objects if file.suffix == ".jsonl"]
@@ -221,7 +221,7 @@ def measure_parts(path: Path, root: Path, scratch: Path) -> dict[str, float]:
     tables = ["conversations", "revisions", "messages", "import_items", "index_state"]
     parse_path = path if path.suffix == ".json" else scratch / "plain.json"
     if not parse_path.exists():
-        write_json(parse_path, path.stat().st_size)
+        write_json(parse_path, size)
     return {
         "hashing": timed(lambda: (hash_file(path), hash_segments(segments))),
         "parsing": timed(lambda: parse(parse_path)),
@@ -245,7 +245,7 @@ def run(size: int, kind: str, directory: Path) -> dict[str, Any]:
     imported = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     scratch = directory / "scratch"
     scratch.mkdir()
-    parts = measure_parts(export, root, scratch)
+    parts = measure_parts(export, size, root, scratch)
     total = sum(parts.values())
     return {
         "export_bytes": export.stat().st_size,
@@ -259,9 +259,10 @@ def run(size: int, kind: str, directory: Path) -> dict[str, Any]:
 
 def report(result: dict[str, Any]) -> str:
     imported = result["import"]
+    megabytes = result["export_bytes"] / 1e6
     rate, peak = result["mb_per_second"], imported["peak_bytes"] / 2**20
     lines = [
-        f"import of {result['export_bytes'] / 1e6:.0f} MB: {imported['seconds']:.1f} s, {rate:.2f} MB/s, {peak:.0f} MiB",
+        f"import of {megabytes:.0f} MB: {imported['seconds']:.1f} s, {rate:.2f} MB/s, peak {peak:.0f} MiB",
         f"  {imported['conversations']} conversations, {imported['messages']} messages: {imported['status']}",
         f"its parts alone: {result['parts_total_seconds']:.1f} s",
         *(f"  {name:<14} {seconds:7.1f} s" for name, seconds in result["parts_seconds"].items()),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mempersist_ops import sample
+from mempersist_ops.cli.tools import call_here
+from mempersist_ops.host import datadir
+from mempersist_ops.host.runtime import opened
 from tests.rigs.command import answer, mempersist
 
 QUERIES = (sample.DEMO_QUERY, "Rezept", "ベルリン", "image", "the")
@@ -16,12 +20,18 @@ QUERIES = (sample.DEMO_QUERY, "Rezept", "ベルリン", "image", "the")
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
     export = sample.build(tmp_path / "sample-export.zip")
-    answer("import", export, "--data-dir", tmp_path / "data", code=3)
+    answer("import", export, "--data-dir", tmp_path / "data")
     return tmp_path / "data"
 
 
 def answers(data_dir: Path) -> list[Any]:
-    return [answer("search", query, "--data-dir", data_dir) for query in QUERIES]
+    """What memory_search answers to each of the queries."""
+
+    async def ask() -> list[Any]:
+        async with opened(datadir.existing(data_dir)) as host:
+            return [await call_here(host, "memory_search", {"query": query}) for query in QUERIES]
+
+    return asyncio.run(ask())
 
 
 def remove(data_dir: Path, *names: str) -> None:

@@ -112,8 +112,8 @@ async def _respond(path: str, length: str | None, method: str = "POST") -> Any:
     """An answer to a request that only declares a length; its body must not be read."""
 
     async def body() -> AsyncIterator[bytes]:
-        raise AssertionError("the body was read")
         yield b""
+        raise AssertionError("the body was read")
 
     headers = {"authorization": f"Bearer {TOKEN}", "x-filename": "a.json"}
     if length is not None:

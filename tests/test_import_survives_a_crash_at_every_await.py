@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from mempersist.imports import runs, uploads
 from mempersist.imports.records import receipt_json
 from mempersist.imports.status import import_receipt
 from mempersist.imports.turn import run_import_jobs
+from mempersist.ports import CatalogError, Ports, QueueUnavailable
 from mempersist.recovery.rebuild import rebuild_catalog
 from mempersist.recovery.sweep import sweep
 from tests.rigs import exports
-from tests.rigs.faults import Crash, faulty
+from tests.rigs.faults import Crash, FaultPlan, Moment, wrap
 from tests.rigs.worlds import World, drain, memory_world, with_empty_catalog
 
 Facts = dict[str, Any]
@@ -63,15 +65,18 @@ async def next_start(world: World) -> None:
     await drain(world)
 
 
-async def crashed(at: int, when: str) -> tuple[World, str, bool]:
-    """A world whose import was killed at call ``at``; whether there were that many calls."""
+async def run_imports(world: World, ports: Ports) -> None:
+    """Deliver import messages through ``ports`` until there are none. What is to be indexed waits."""
+    while deliveries := await world.queue.receive("import", limit=1):
+        await world.queue.settle(await background.deliver(ports, "import", deliveries))
+
+
+async def broken(plan: FaultPlan) -> tuple[World, str]:
+    """A world whose import met ``plan``. What a delivery raises leaves its message to come again."""
     world, import_id = await accepted_world()
-    ports, _ = faulty(world.ports, at, when)
-    try:
-        await drain(world, ports=ports)
-    except Crash:
-        return world, import_id, True
-    return world, import_id, False
+    with contextlib.suppress(Crash, CatalogError, QueueUnavailable):
+        await run_imports(world, wrap(world.ports, plan))
+    return world, import_id
 
 
 async def clean() -> Facts:
@@ -80,32 +85,47 @@ async def clean() -> Facts:
     return await facts(world, import_id)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_an_import_ends_the_same_wherever_it_was_killed(when: str) -> None:
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_an_import_ends_the_same_wherever_it_was_killed(moment: Moment) -> None:
     expected = await clean()
     at, killed = 0, True
     while killed:
+        plan = FaultPlan(at, moment)
+        world, import_id = await broken(plan)
+        killed = plan.dead
+        await next_start(world)
+        assert await facts(world, import_id) == expected, f"killed {moment} call {at}: {plan.calls[-1]}"
         at += 1
-        world, import_id, killed = await crashed(at, when)
-        if killed:
-            await next_start(world)
-        assert await facts(world, import_id) == expected, f"killed {when} call {at}"
     assert at > 100
 
 
-@pytest.mark.parametrize("at", range(5, 200, 13))
-async def test_after_a_crash_a_rebuild_gives_the_rows_that_are_there(at: int) -> None:
-    world, _, _ = await crashed(at, "after")
-    await next_start(world)
-    rebuilt = await with_empty_catalog(world)
-    await rebuild_catalog(rebuilt.ports)
-    assert (await digest(rebuilt.ports.catalog)).total == (await digest(world.ports.catalog)).total
-
-
-async def test_a_lost_catalog_in_the_middle_of_an_import_is_rebuilt_and_the_import_goes_on() -> None:
+async def test_an_import_ends_the_same_whichever_call_reported_trouble() -> None:
     expected = await clean()
-    for at in range(3, 160, 11):
-        world, import_id, _ = await crashed(at, "after")
+    at, met = 0, True
+    while met:
+        plan = FaultPlan(at, kind="trouble")
+        world, import_id = await broken(plan)
+        met = len(plan.calls) > at
+        await next_start(world)
+        assert await facts(world, import_id) == expected, f"trouble at call {at}: {plan.calls[at:][:1]}"
+        at += 1
+    assert at > 100
+
+
+async def test_after_a_crash_a_rebuild_gives_the_rows_that_are_there() -> None:
+    for at in range(5, 100, 7):
+        world, _ = await broken(FaultPlan(at, "after"))
+        await next_start(world)
+        rebuilt = await with_empty_catalog(world)
+        await rebuild_catalog(rebuilt.ports)
+        live = await digest(world.ports.catalog)
+        assert (await digest(rebuilt.ports.catalog)).total == live.total, f"killed after call {at}"
+
+
+async def test_a_catalog_lost_in_the_middle_of_an_import_is_rebuilt_and_the_import_goes_on() -> None:
+    expected = await clean()
+    for at in range(3, 100, 7):
+        world, import_id = await broken(FaultPlan(at, "after"))
         world = await with_empty_catalog(world)
         await rebuild_catalog(world.ports)
         await accounts.ensure_owner(world.ports)
@@ -147,23 +167,34 @@ async def test_two_workers_on_the_same_checkpoint_count_once() -> None:
     assert found["conversations"] == expected["conversations"]
 
 
-async def test_an_upload_killed_anywhere_is_either_not_acknowledged_or_imported() -> None:
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_an_upload_killed_anywhere_is_not_acknowledged_or_is_imported(moment: Moment) -> None:
     data = exports.as_json([exports.conversation("a", "one")])
-    for when in ("before", "after"):
-        at, killed = 0, True
-        while killed:
-            at += 1
-            world = await memory_world()
-            ports, _ = faulty(world.ports, at, when)
-            try:
-                await uploads.direct(ports, OWNER, filename="c.json", body=data, size=len(data))
-                killed = False
-            except Crash:
-                pass
-            await next_start(world)
-            rows = await world.ports.catalog.query("SELECT import_id, status FROM imports")
-            kept = await world.ports.objects.list(keys.IMPORTS)
-            recorded = [info.key for info in kept.objects if info.key.endswith("/import.json")]
-            assert [row["status"] for row in rows] == ["complete"] * len(recorded), f"killed {when} call {at}"
-            assert killed or len(recorded) == 1
-        assert at > 4
+    at, acknowledged = 0, False
+    while not acknowledged:
+        world = await memory_world()
+        ports = wrap(world.ports, FaultPlan(at, moment))
+        with contextlib.suppress(Crash):
+            await uploads.direct(ports, OWNER, filename="c.json", body=data, size=len(data))
+            acknowledged = True
+        await next_start(world)
+        rows = await world.ports.catalog.query("SELECT import_id, status FROM imports")
+        kept = await world.ports.objects.list(keys.IMPORTS)
+        recorded = [info.key for info in kept.objects if info.key.endswith("/import.json")]
+        assert [row["status"] for row in rows] == ["complete"] * len(recorded), f"killed {moment} call {at}"
+        assert len(recorded) == 1 or not acknowledged
+        at += 1
+    assert at > 4
+
+
+async def test_a_message_that_the_queue_did_not_take_is_sent_by_the_sweeper() -> None:
+    world = await memory_world()
+    data = exports.as_json([exports.conversation("a", "one")])
+    count = FaultPlan()
+    await uploads.direct(wrap(world.ports, count), OWNER, filename="c.json", body=data, size=len(data))
+    world = await memory_world()
+    ports = wrap(world.ports, FaultPlan(count.calls.index("queue.send"), kind="trouble"))
+    accepted = await uploads.direct(ports, OWNER, filename="c.json", body=data, size=len(data))
+    assert not accepted.queued
+    await next_start(world)
+    assert (await import_receipt(world.ports, OWNER, accepted.import_id)).status == "complete"

@@ -131,7 +131,7 @@ async def renew(ports: Ports, job: Job) -> bool:
 
 def backoff_seconds(attempts: int, jitter: float) -> int:
     """Wait before try ``attempts + 1``: doubling from two seconds, capped, spread by ``jitter`` in 0..1."""
-    base = min(_BACKOFF_CAP_SECONDS, _BACKOFF_BASE_SECONDS * 2 ** max(0, attempts - 1))
+    base = min(_BACKOFF_CAP_SECONDS, _BACKOFF_BASE_SECONDS << max(0, attempts - 1))
     return max(1, round(base * (0.5 + jitter / 2)))
 
 

@@ -7,13 +7,13 @@ conversation stops it: a ``{`` behind a comma whose first keys are those that on
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from mempersist.imports.source import ByteSource
 
 _LOOKAHEAD_BYTES = 4096
 _FIRST_BLOCK_BYTES = 4096
+"""Most items are small; blocks grow from this as the search goes on."""
 _MAX_COLLAPSES = 64
 _AS_BRACES = bytes.maketrans(b"[]", b"{}")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}[]")))
@@ -74,23 +74,16 @@ async def next_conversation(source: ByteSource, start: int, *, block_bytes: int)
     return await _search(source, start, _CONVERSATION_HEAD, block_bytes)
 
 
-async def _blocks(source: ByteSource, start: int, block_bytes: int) -> AsyncGenerator[bytes]:
-    """The source from ``start`` on: small blocks first, as most items are small."""
-    at, size = start, min(_FIRST_BLOCK_BYTES, block_bytes)
-    while at < source.size:
-        yield (block := await source.read(at, size))
-        at += len(block)
-        size = min(size * 4, block_bytes)
-
-
 async def _search(source: ByteSource, start: int, pattern: re.Pattern[bytes], block_bytes: int) -> int | None:
     """Offset of the first match of ``pattern`` from ``start`` on."""
     at, tail = start, b""
-    async for block in _blocks(source, start, block_bytes):
+    size = min(_FIRST_BLOCK_BYTES, block_bytes)
+    while block := await source.read(at, size):
         if match := pattern.search(tail + block):
             return at - len(tail) + match.start()
         at += len(block)
         tail = (tail + block)[-_LOOKAHEAD_BYTES:]
+        size = min(size * 4, block_bytes)
     return None
 
 
@@ -98,7 +91,8 @@ async def _balanced(source: ByteSource, start: int, block_bytes: int) -> int | N
     """Offset at which the brackets are balanced or the next conversation begins; None at the source's end."""
     brackets = _Brackets()
     at, tail = start, b""
-    async for block in _blocks(source, start, block_bytes):
+    size = min(_FIRST_BLOCK_BYTES, block_bytes)
+    while block := await source.read(at, size):
         closed = brackets.feed(block)
         head = _CONVERSATION_HEAD.search(tail + block)
         ends = [] if closed is None else [at + closed]
@@ -107,6 +101,7 @@ async def _balanced(source: ByteSource, start: int, block_bytes: int) -> int | N
             return min(ends)
         at += len(block)
         tail = (tail + block)[-_LOOKAHEAD_BYTES:]
+        size = min(size * 4, block_bytes)
     return None
 
 

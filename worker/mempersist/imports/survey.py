@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from array import array
 from collections import Counter
@@ -55,8 +56,9 @@ async def survey(source: ByteSource, directory: Directory) -> Contents:
     folder = first.manifest.name.rpartition("/")[0] + "/" if first.manifest and "/" in first.manifest.name else ""
     shards = [folder + name for name in promised.shards]
     known: Counter[str] = Counter()
-    async for member in members(source, directory):
-        _sort(member, excluded.get(member.index), shards, known, contents)
+    async with contextlib.aclosing(members(source, directory)) as entries:
+        async for member in entries:
+            _sort(member, excluded.get(member.index), shards, known, contents)
     contents.conversations.sort(key=_order)
     for name in sorted(known):
         count, reason = known[name], roles.KNOWN_FILES.get(name, "pages made with ChatGPT are not conversations")

@@ -6,6 +6,7 @@ expansion are checked while a member is inflated. A name is a label, never a pat
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
 from collections.abc import AsyncGenerator
@@ -179,21 +180,19 @@ async def inflate(
         raise member_error(member.problem)
     if max_bytes is not None and member.size > max_bytes:
         raise member_error("TOO_LARGE")
-    allowed = max(_BOMB_FLOOR, member.packed_size * limits.MAX_ARCHIVE_EXPANSION)
-    if member.size > allowed:
+    if member.size > max(_BOMB_FLOOR, member.packed_size * limits.MAX_ARCHIVE_EXPANSION):
         raise member_error("BOMB")
     begin = await data_offset(source, directory, member)
     pieces = _copy if member.method == STORED else _expand
     total = checksum = 0
-    async for piece in pieces(source, begin, member.packed_size, chunk_bytes):
-        total += len(piece)
-        # The directory may claim less than there is: it decides nothing here.
-        if total > allowed:
-            raise member_error("BOMB")
-        if total > member.size:
-            raise member_error("SIZE_MISMATCH")
-        checksum = zlib.crc32(piece, checksum)
-        yield piece
+    async with contextlib.aclosing(pieces(source, begin, member.packed_size, chunk_bytes)) as unpacked:
+        async for piece in unpacked:
+            total += len(piece)
+            # The directory may claim less than there is.
+            if total > member.size:
+                raise member_error("SIZE_MISMATCH")
+            checksum = zlib.crc32(piece, checksum)
+            yield piece
     if total != member.size:
         raise member_error("SIZE_MISMATCH")
     if checksum != member.crc32:

@@ -5,25 +5,16 @@
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass
 from typing import Any
 
 from mempersist.accounts.principal import Principal
-from mempersist.archive.codec import UnreadableObject
 from mempersist.archive.model import JsonObject
+from mempersist.defects import place_of, refusal
 from mempersist.errors import Code, MempersistError
 from mempersist.mcp import access, budget, schema
 from mempersist.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from mempersist.mcp.tool import Call, Tool, find
-from mempersist.ports import (
-    CatalogError,
-    IndexUnavailable,
-    ObjectNotFound,
-    PreconditionFailed,
-    QueueUnavailable,
-    StorageError,
-)
 from mempersist.service import Service
 
 
@@ -79,21 +70,16 @@ async def call(
     if tool is None:
         raise RpcError(INVALID_PARAMS, "name: there is no tool of this name; tools/list names them all")
     arguments = params.get("arguments")
-    defect = None
     try:
         within_request_budget(tool, arguments, size)
         return _success(await invoke(tool, arguments, principal, service, tools))
     except MempersistError as error:
-        refused = error
-    except (StorageError, ObjectNotFound, PreconditionFailed, UnreadableObject) as error:
-        refused = MempersistError(Code.CANONICAL_STORAGE, "the object store could not answer; try again later")
-        defect = type(error).__name__
-    except (CatalogError, QueueUnavailable, IndexUnavailable) as error:
-        refused = MempersistError(Code.RETRYABLE_INFRASTRUCTURE, "the service is busy or out of order; try again later")
-        defect = type(error).__name__
+        return Outcome(_failure(error, service), error.code.value)
     except Exception as error:
-        raise RpcError(INTERNAL_ERROR, "Internal error", defect=_place_of(error)) from error
-    return Outcome(_failure(refused, service), refused.code.value, defect)
+        told = refusal(error)
+        if told is None:
+            raise RpcError(INTERNAL_ERROR, "Internal error", defect=place_of(error)) from error
+        return Outcome(_failure(told, service), told.code.value, place_of(error))
 
 
 def within_request_budget(tool: Tool, arguments: Any, size: int) -> None:
@@ -128,10 +114,3 @@ def _failure(error: MempersistError, service: Service) -> JsonObject:
         challenge = access.scope_challenge(service.settings, error.details["scope"])
         result["_meta"] = {"mcp/www_authenticate": [challenge]}
     return result
-
-
-def _place_of(error: Exception) -> str:
-    """Type and place of a defect. Its message may quote stored text and stays out."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
-    return type(error).__name__ + where

@@ -25,7 +25,8 @@ def query_arguments(context: Context, tool: Tool) -> dict[str, Any]:
 
     :raises MempersistError: VALIDATION for a parameter that the tool does not have.
     """
-    single, repeated = {}, {}
+    single: dict[str, str] = {}
+    repeated: dict[str, str] = {}
     for name, schema in tool.input_schema["properties"].items():
         parameters = repeated if schema["type"] == "array" else single
         parameters[_SHORT_NAMES.get(name, name)] = name

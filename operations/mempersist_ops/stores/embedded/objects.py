@@ -91,24 +91,28 @@ class FileObjectStore:
     def _publish(self, key: str, temporary: Path, path: Path, if_absent: bool) -> ObjectInfo:
         """Give a synced file its name, durably."""
         try:
-            while True:
-                self._make_directory(path.parent)
-                try:
-                    if if_absent:
-                        os.link(temporary, path)
-                    else:
-                        temporary.replace(path)
-                except FileNotFoundError:
-                    # A delete has just removed the empty directory; the temporary file is this call's own.
-                    self._forget(path.parent)
-                    continue
-                except FileExistsError:
-                    raise PreconditionFailed(key) from None
-                break
-            _sync_directory(path.parent)
-            return _info(key, path.stat())
+            info = _info(key, temporary.stat())
+            while not self._named(key, temporary, path, if_absent):
+                # A delete has just removed the directory that it had emptied; the temporary file is this call's own.
+                self._forget(path.parent)
+            with suppress(FileNotFoundError):  # deleted already, by another, and its directory with it
+                _sync_directory(path.parent)
+            return info
         finally:
             temporary.unlink(missing_ok=True)
+
+    def _named(self, key: str, temporary: Path, path: Path, if_absent: bool) -> bool:
+        try:
+            self._make_directory(path.parent)
+            if if_absent:
+                os.link(temporary, path)
+            else:
+                temporary.replace(path)
+        except FileNotFoundError:
+            return False
+        except FileExistsError:
+            raise PreconditionFailed(key) from None
+        return True
 
     async def get(self, key: str, *, offset: int = 0, length: int | None = None) -> bytes:
         path = self._path(key)

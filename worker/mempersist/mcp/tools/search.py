@@ -59,7 +59,7 @@ SEARCH: Final = Tool(
     title="Search memories",
     description=(
         "Finds passages in stored conversations by words and by meaning, best first. Takes any text: a question, a"
-        " name, code, a log line. Answers with short references; chunkId goes to memory_get_context. degraded says that a"
+        " name, code, a log line. Answers with short references; chunkId goes to memory_get_context. degraded: a"
         " channel named in unavailable could not answer, so that something may be missing."
     ),
     scope=READ,
