@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +15,8 @@ from mempersist.archive import accounts, keys
 from mempersist.archive.model import OWNER
 from mempersist.catalog.digest import digest
 from mempersist.imports import runs, uploads
-from mempersist.imports.records import receipt_json
+from mempersist.imports.phases import finishing
+from mempersist.imports.records import decode_receipt, receipt_json
 from mempersist.imports.status import import_receipt
 from mempersist.imports.turn import run_import_jobs
 from mempersist.ports import CatalogError, Ports, QueueUnavailable
@@ -165,6 +168,46 @@ async def test_two_workers_on_the_same_checkpoint_count_once() -> None:
     found = await facts(world, import_id)
     assert found["receipt"]["counts"] == expected["receipt"]["counts"]
     assert found["conversations"] == expected["conversations"]
+
+
+async def test_of_two_finishing_turns_the_first_receipt_stands() -> None:
+    world, import_id = await accepted_world()
+    run = await runs.load(world.ports, OWNER, import_id)
+    while run is not None and run.state.phase != "finish":
+        await world.queue.settle(
+            await background.deliver(world.ports, "import", await world.queue.receive("import", limit=1))
+        )
+        run = await runs.load(world.ports, OWNER, import_id)
+    key = keys.import_receipt(import_id)
+
+    async def rival(*_: Any, **__: Any) -> None:
+        """What another worker does between this one's look for a receipt and its own put."""
+        await finishing.step(world.ports, job, run)
+        world.clock.advance(5000)
+
+    job = await jobs.claim(world.ports, runs.job_id(import_id), "rival")
+    assert job is not None
+    assert run is not None
+    ports = replace(world.ports, objects=Interrupted(world.ports.objects, key, rival))
+    await finishing.step(ports, job, run)
+    receipt = decode_receipt(await world.ports.objects.get(key))
+    rows = await world.ports.catalog.query("SELECT completed_at FROM imports")
+    assert [row["completed_at"] for row in rows] == [receipt.completed_at]
+
+
+class Interrupted:
+    """An object store where something happens just before the put of ``key``."""
+
+    def __init__(self, inner: Any, key: str, event: Callable[[], Awaitable[None]]) -> None:
+        self._inner, self._key, self._event = inner, key, event
+
+    async def put(self, key: str, *args: Any, **options: Any) -> Any:
+        if key == self._key:
+            await self._event()
+        return await self._inner.put(key, *args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

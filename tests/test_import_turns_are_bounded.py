@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,13 +13,17 @@ from mempersist.archive import keys
 from mempersist.archive.model import OWNER
 from mempersist.imports import runs, staging, uploads
 from mempersist.imports.phases import reading
+from mempersist.imports.problems import ItemError
+from mempersist.imports.records import FindingRow
 from mempersist.imports.state import State
 from mempersist.imports.status import import_receipt, import_status
 from mempersist.imports.turn import run_import_jobs
+from mempersist.imports.zipreader import members, read_directory
 from mempersist.limits import KIB, MIB
 from mempersist.ports import Body, ObjectInfo, ObjectStore, Ports
 from tests.rigs import exports
 from tests.rigs.exports import conversation
+from tests.rigs.sources import BytesSource, collect
 from tests.rigs.worlds import World, drain, memory_world
 
 
@@ -170,16 +175,39 @@ async def test_a_turn_that_lost_its_lease_changes_nothing() -> None:
     world = await memory_world()
     data = exports.as_json([conversation("a", "one")])
     accepted = await uploads.direct(world.ports, OWNER, filename="c.json", body=data, size=len(data))
-    stale = await jobs.claim(world.ports, runs.job_id(accepted.import_id), "first")
+    stale_job = await jobs.claim(world.ports, runs.job_id(accepted.import_id), "first")
+    stale = await runs.load(world.ports, OWNER, accepted.import_id)
+    assert stale_job is not None
     assert stale is not None
+    late = runs.Step(replace(stale.state, phase="finish"), [FindingRow("c.json:0", "failed", "LATE", "late")])
+    statements = runs.settle(stale, stale_job, late, runs.now_of(world.ports))
+
     world.clock.advance((limits.LEASE_SECONDS + 1) * 1000)
     await one_turn(world.ports, accepted.import_id, "second")
     after = await runs.load(world.ports, OWNER, accepted.import_id)
-    late = await runs.load(world.ports, OWNER, accepted.import_id)
-    assert late is not None
-    step = runs.Step(replace(late.state, phase="finish"))
-    await world.ports.catalog.batch(runs.settle(replace(late, turn=0), stale, step, runs.now_of(world.ports)))
+    await world.ports.catalog.batch(statements)
     assert await runs.load(world.ports, OWNER, accepted.import_id) == after
+
+    await drain(world)
+    await world.ports.catalog.batch(statements)
+    receipt = await import_receipt(world.ports, OWNER, accepted.import_id)
+    assert (receipt.status, receipt.findings) == ("complete", ())
+    assert await world.ports.catalog.query("SELECT * FROM import_findings") == ()
+
+
+async def test_a_damaged_member_never_counts_as_staged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "STAGE_PIECE_BYTES", 4 * KIB)
+    world = await memory_world()
+    content = b"".join(number.to_bytes(4, "big") for number in range(3 * KIB))
+    archive = exports.as_zip({"conversations.json": content})
+    source = BytesSource(archive.replace(zlib.crc32(content).to_bytes(4, "little"), b"\0\0\0\0"))
+    directory = await read_directory(source)
+    (member,) = await collect(members(source, directory))
+    job = jobs.Job("job", "import", OWNER, "subject", 1, "owner")
+    with pytest.raises(ItemError, match="checksum"):
+        await staging.stage(world.ports, job, source, directory, member, "work/test/")
+    assert len((await world.ports.objects.list("work/test/")).objects) == 2
+    assert not await staging.is_staged(world.ports.objects, "work/test/", member)
 
 
 async def test_status_shows_how_far_an_import_is_and_then_how_it_ended() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from mempersist.errors import MempersistError
 from mempersist_ops import sample
 from mempersist_ops.cli import remote
 from tests.rigs.command import Server, answer, environment, mempersist, read_until, serving, start
@@ -107,21 +109,25 @@ class Flaky(httpx.HTTPTransport):
         return super().handle_request(request)
 
 
-def test_an_interrupted_upload_sends_only_what_is_missing(server: Server, tmp_path: Path) -> None:
-    path = tmp_path / "large.json"
-    path.write_bytes(b"[]" + b" " * (40 * 1024 * 1024))
+def send(server: Server, path: Path, line: Flaky) -> str:
+    """Upload ``path`` over ``line``; the notes of the upload lie beside the file."""
     headers = {"Authorization": f"Bearer {server.token}"}
+    with httpx.Client(base_url=server.url, headers=headers, transport=line, timeout=30) as connection:
+        here = remote.Remote(connection, wait=lambda seconds: None)
+        return remote.upload(here, path, path.parent / "notes", None, False, lambda done, total: None)
 
-    def send(transport: Flaky) -> str:
-        connection = httpx.Client(base_url=server.url, headers=headers, transport=transport, timeout=30)
-        with connection:
-            here = remote.Remote(connection, wait=lambda seconds: None)
-            return remote.upload(here, path, tmp_path / "notes", None, False, lambda done, total: None)
 
+def fill(path: Path, megabytes: int) -> Path:
+    path.write_bytes(b"[]" + b" " * (megabytes * 1024 * 1024))
+    return path
+
+
+def test_an_interrupted_upload_sends_only_what_is_missing(server: Server, tmp_path: Path) -> None:
+    path = fill(tmp_path / "large.json", 40)
     first, second = Flaky(2), Flaky(9)
-    with pytest.raises(Exception, match="run the same command again to go on"):
-        send(first)
-    import_id = send(second)
+    with pytest.raises(MempersistError, match="run the same command again to go on"):
+        send(server, path, first)
+    import_id = send(server, path, second)
     assert (first.parts, second.parts) == (["1", "2"], ["3"])
     assert list((tmp_path / "notes").iterdir()) == []
     with client(server) as calls:
@@ -129,19 +135,23 @@ def test_an_interrupted_upload_sends_only_what_is_missing(server: Server, tmp_pa
 
 
 def test_a_file_that_changed_meanwhile_is_sent_anew(server: Server, tmp_path: Path) -> None:
-    path = tmp_path / "large.json"
-    path.write_bytes(b"[]" + b" " * (17 * 1024 * 1024))
-    headers = {"Authorization": f"Bearer {server.token}"}
-    for most, size in ((1, 17), (9, 18)):
-        path.write_bytes(b"[]" + b" " * (size * 1024 * 1024))
-        transport = Flaky(most)
-        with httpx.Client(base_url=server.url, headers=headers, transport=transport, timeout=30) as connection:
-            here = remote.Remote(connection, wait=lambda seconds: None)
-            try:
-                remote.upload(here, path, tmp_path / "notes", None, False, lambda done, total: None)
-            except Exception:
-                assert most == 1
-    assert transport.parts == ["1", "2"]
+    first, second = Flaky(1), Flaky(9)
+    with pytest.raises(MempersistError):
+        send(server, fill(tmp_path / "large.json", 17), first)
+    send(server, fill(tmp_path / "large.json", 18), second)
+    assert (first.parts, second.parts) == (["1"], ["1", "2"])
+
+
+def test_an_upload_that_the_server_has_forgotten_is_sent_anew(server: Server, tmp_path: Path) -> None:
+    path = fill(tmp_path / "large.json", 17)
+    first, second = Flaky(1), Flaky(9)
+    with pytest.raises(MempersistError):
+        send(server, path, first)
+    (note,) = (tmp_path / "notes").iterdir()
+    with client(server) as calls:
+        assert calls.delete(f"/api/imports/{json.loads(note.read_text())['importId']}").status_code == 200
+    send(server, path, second)
+    assert second.parts == ["1", "2"]
 
 
 def test_two_programs_share_a_directory(server: Server, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mempersist_ops.embedding import files
-from mempersist_ops.embedding.wordpiece import MAX_CACHED_WORDS, WordPiece, parts, wordpiece
+from mempersist_ops.embedding.wordpiece import MAX_CACHED_WORDS, wordpiece
 
 PIECES = [
     "un",
@@ -111,14 +111,14 @@ def test_what_was_seen_before_changes_no_answer(text: str) -> None:
 
 @given(st.text(st.characters(codec=None, exclude_categories=["Zs", "Zl", "Zp", "Cc"]), max_size=30))
 def test_parts_hold_no_white_space_controls_or_capitals(word: str) -> None:
-    for part in parts(word):
+    for part in wordpiece(PIECES).parts(word):
         assert part
         assert part.split() == [part]
         assert part == part.lower()
 
 
 def test_the_words_remembered_are_bounded() -> None:
-    tokenizer: WordPiece = wordpiece(["a"])
+    tokenizer = wordpiece(["a"])
     for start in range(0, 2 * MAX_CACHED_WORDS, 1000):
         tokenizer.numbers(" ".join(f"w{number}" for number in range(start, start + 1000)))
     tokenizer.numbers("b" * 1000)

@@ -36,6 +36,8 @@ DEFAULT_SEARCH_RESULTS: Final = 8
 MAX_CONTEXT_MESSAGES: Final = 10
 DEFAULT_CONTEXT_MESSAGES: Final = 2
 MAX_PAGE_MESSAGES: Final = 100
+MAX_PAGE_READ_BYTES: Final = 8 * MIB
+"""Stored lines read for a page of messages, however many it asks for."""
 DEFAULT_PAGE_MESSAGES: Final = 20
 MAX_LIST_ITEMS: Final = 100
 DEFAULT_LIST_ITEMS: Final = 20

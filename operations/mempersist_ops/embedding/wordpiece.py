@@ -18,35 +18,52 @@ MAX_CACHED_CHARS = 40
 """Longer words hardly come back, and a bounded number of bounded words bounds the memory."""
 
 _CONTINUES = "##"
+_MAX_KNOWN_CHARACTERS = 20_000
 # str.split takes these for white space where BERT drops them.
 _DROPPED_SPACES = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
-_ASCII_PARTS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
-_CONTROLS = frozenset({"Cc", "Cf", "Co", "Cs"})
-_IDEOGRAPHS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+_IDEOGRAPH = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
+    "\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f"
 )
+_RUNS = re.compile(f"[{_IDEOGRAPH}]|[^\\s{_IDEOGRAPH}]+")
+_SYMBOLS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+# Unassigned code points are not among them, as in BERT: a Python that knows more of Unicode finds the same pieces.
+_VANISHING = frozenset({"Cc", "Cf", "Co", "Cs", "Mn"})
+
+
+class _Characters(dict[int, str | None]):
+    """What ``str.translate`` puts for a code point: nothing, itself, or itself between blanks. Filled as met."""
+
+    def __missing__(self, code: int) -> str | None:
+        replacement = _replacement(chr(code))
+        if len(self) < _MAX_KNOWN_CHARACTERS:
+            self[code] = replacement
+        return replacement
+
+
+def _replacement(character: str) -> str | None:
+    category = unicodedata.category(character)
+    if character == "\ufffd" or category in _VANISHING:
+        return None
+    # ASCII symbols count as punctuation here, as they do in BERT.
+    return f" {character} " if category.startswith("P") or character in _SYMBOLS else character
 
 
 @dataclass(frozen=True, slots=True)
 class WordPiece:
-    """``pieces`` maps each piece to its number. The word cache is the only thing that changes, and only for speed."""
+    """``pieces`` maps each piece to its number. Only the caches change, and they change no answer."""
 
     pieces: dict[str, int]
     longest: int
     cache: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+    characters: _Characters = field(default_factory=_Characters, repr=False, compare=False)
 
     def numbers(self, text: str) -> list[int]:
         """The numbers of the pieces of ``text``, in order. Takes any string, lone surrogates and NUL included."""
         numbers: list[int] = []
         cache = self.cache
-        for word in _DROPPED_SPACES.sub("", text).split():
+        kept = _DROPPED_SPACES.sub("", text)
+        for word in kept.split() if kept.isascii() else _RUNS.findall(kept):
             known = cache.get(word)
             if known is None:
                 known = self._remember(word)
@@ -54,12 +71,17 @@ class WordPiece:
         return numbers
 
     def _remember(self, word: str) -> tuple[int, ...]:
-        numbers = tuple(number for part in parts(word) for number in self._cover(part))
+        numbers = tuple(number for part in self.parts(word) for number in self._cover(part))
         if len(word) <= MAX_CACHED_CHARS:
             if len(self.cache) >= MAX_CACHED_WORDS:
                 self.cache.clear()
             self.cache[word] = numbers
         return numbers
+
+    def parts(self, word: str) -> list[str]:
+        """The words and marks in ``word``, lowered and without accents; ``word`` holds no white space, and is one
+        ideograph or has none."""
+        return unicodedata.normalize("NFD", word).lower().translate(self.characters).split()
 
     def _cover(self, word: str) -> list[int]:
         if len(word) > MAX_WORD_CHARS:
@@ -83,45 +105,3 @@ def wordpiece(pieces: Sequence[str]) -> WordPiece:
     """A tokenizer over ``pieces``, numbered from 0 in their order."""
     longest = max((len(piece.removeprefix(_CONTINUES)) for piece in pieces), default=0)
     return WordPiece({piece: number for number, piece in enumerate(pieces)}, longest)
-
-
-def parts(word: str) -> list[str]:
-    """The words and punctuation marks in ``word``, which holds no white space: lowered, without accents."""
-    if word.isascii():
-        return _ASCII_PARTS.findall(word.lower()) if word.isprintable() else parts(_without_controls(word))
-    found: list[str] = []
-    for run in _split_ideographs(_without_controls(word)):
-        bare = "".join(char for char in unicodedata.normalize("NFD", run).lower() if unicodedata.category(char) != "Mn")
-        start = 0
-        for index, char in enumerate(bare):
-            if _is_punctuation(char):
-                if start < index:
-                    found.append(bare[start:index])
-                found.append(char)
-                start = index + 1
-        if start < len(bare):
-            found.append(bare[start:])
-    return found
-
-
-def _without_controls(word: str) -> str:
-    """Unassigned code points stay, as in BERT: a Python that knows more of Unicode then finds the same pieces."""
-    return "".join(char for char in word if char != "\ufffd" and unicodedata.category(char) not in _CONTROLS)
-
-
-def _split_ideographs(word: str) -> list[str]:
-    if not any(_is_ideograph(char) for char in word):
-        return [word]
-    return "".join(f" {char} " if _is_ideograph(char) else char for char in word).split()
-
-
-def _is_ideograph(char: str) -> bool:
-    code = ord(char)
-    return code >= 0x3400 and any(first <= code <= last for first, last in _IDEOGRAPHS)
-
-
-def _is_punctuation(char: str) -> bool:
-    """ASCII symbols count as punctuation here, as they do in BERT."""
-    if char.isascii():
-        return char in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-    return unicodedata.category(char).startswith("P")

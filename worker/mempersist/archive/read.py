@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from mempersist.archive import codec, keys, load
 from mempersist.archive.model import Branch, JsonObject, Manifest, Node
@@ -76,11 +77,13 @@ async def read_page(
     limit: int = 20,
     branch: Branch = "active",
     revision_id: str | None = None,
+    max_bytes: int | None = None,
 ) -> Page:
     """Messages ``offset`` .. ``offset + limit`` of a revision, the current one unless named.
 
     ``active`` counts the messages a reader is shown; ``all`` counts every node.
 
+    :param max_bytes: end the page before the stored lines are more than this together, though never before its first.
     :raises MempersistError: NOT_FOUND; CANONICAL_STORAGE if an object is missing, damaged or out of reach.
     """
     row = await _conversation_row(ports, account, conversation_id)
@@ -91,12 +94,20 @@ async def read_page(
     expected = max(0, min(limit, total - offset))
     places = await _places(ports, account, manifest, branch, offset, limit)
     if len(places) == expected:
-        nodes = await _read_lines(ports, conversation_id, places)
+        nodes = await _read_lines(ports, conversation_id, _within(places, max_bytes))
     else:  # an earlier revision, or one that was overtaken just now: its rows are not in the catalog
         nodes = (await _whole(ports, stored, branch))[offset : offset + limit]
     messages = tuple(MessageView(offset + index, node) for index, node in enumerate(nodes))
     following = offset + len(messages)
     return Page(view, messages, following if messages and following < total else None, total)
+
+
+def _within(places: Sequence[Row], max_bytes: int | None) -> Sequence[Row]:
+    """The leading ``places`` whose lines have ``max_bytes`` together; the first one in any case."""
+    if max_bytes is None:
+        return places
+    used = accumulate(row["byte_length"] for row in places)
+    return places[: max(1, sum(1 for total in used if total <= max_bytes))]
 
 
 async def _places(

@@ -109,6 +109,8 @@ class FileObjectStore:
             else:
                 temporary.replace(path)
         except FileNotFoundError:
+            if not temporary.exists():
+                raise
             return False
         except FileExistsError:
             raise PreconditionFailed(key) from None

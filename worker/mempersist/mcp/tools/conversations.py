@@ -28,6 +28,7 @@ async def _get_conversation(call: Call) -> JsonObject:
         limit=call.arguments["limit"],
         branch=call.arguments["branch"],
         revision_id=call.get("revision_id"),
+        max_bytes=limits.MAX_PAGE_READ_BYTES,
     )
     is_compact = call.arguments["format"] == "compact"
     answer: JsonObject = {
@@ -99,10 +100,11 @@ GET_CONVERSATION: Final = Tool(
     name="memory_get_conversation",
     title="Read a conversation",
     description=(
-        "Reads one conversation page by page, whole messages only, at its current or a named revision. A page stops"
-        f" before {limits.RECOMMENDED_TOOL_OUTPUT_BYTES} bytes even if fewer messages than limit fit; nextOffset"
-        " continues it and is null at the end. A single message too large for any page is passed over and named in"
-        " oversizedMessage; the compact format or the HTTP API may still carry it."
+        "Reads one conversation page by page, whole messages only, at its current or a named revision. A page ends"
+        f" before {limits.RECOMMENDED_TOOL_OUTPUT_BYTES} bytes even if fewer messages than limit fit; nextOffset goes"
+        " on from there and is null at the end; passing revisionId back keeps all pages at one revision. A message too"
+        " large for any page is passed over and named in oversizedMessage; the compact format or the HTTP API may"
+        " still carry it."
     ),
     scope=READ,
     input_schema=fields.arguments(
