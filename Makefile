@@ -19,7 +19,7 @@ check: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test-clients: $(VENV)/installed-test  ## the server under foreign MCP clients and the conformance suite
+test-clients: $(VENV)/installed-clients  ## the server under foreign MCP clients and the conformance suite
 	$(PYTEST) -m clients
 
 test-long: $(VENV)/installed-test  ## the tests that take minutes
@@ -32,7 +32,7 @@ lock:  ## pin what pyproject.toml asks for, with hashes; needs uv
 	  --no-emit-index-url --no-header --no-annotate -q -o requirements-test.lock
 
 clean:  ## remove what the commands above made, the demo's archive included
-	rm -rf $(VENV) .mempersist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mempersist tests/clients/node_modules .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -48,4 +48,8 @@ $(VENV)/installed: $(BIN)/python requirements.lock pyproject.toml operations/hat
 
 $(VENV)/installed-test: $(VENV)/installed requirements-test.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
+	@touch $@
+
+$(VENV)/installed-clients: $(VENV)/installed-test tests/clients/package-lock.json
+	npm install --prefix tests/clients --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@

@@ -52,7 +52,11 @@ def texts(embedder: StaticEmbedder, count: int, words: int, *, seed: int = 1) ->
     return [" ".join(sentence(min(9, words - start)) for start in range(0, words, 9)) for _ in range(count)]
 
 
-def embed(embedder: StaticEmbedder, given: Sequence[str]) -> None:
+def embed(embedder: StaticEmbedder, given: Sequence[str], *, anew: bool = False) -> None:
+    """:param anew: forget the words seen before."""
+    if anew:
+        embedder.tokenizer.cache.clear()
+
     async def run() -> None:
         for start in range(0, len(given), _BATCH):
             await embedder.embed(given[start : start + _BATCH], kind="passage")
@@ -74,10 +78,9 @@ def tokenize(embedder: StaticEmbedder, given: Sequence[str], *, anew: bool) -> l
 
 
 def speed(embedder: StaticEmbedder, name: str, given: Sequence[str], *, anew: bool = False) -> dict[str, Any]:
-    """:param anew: forget the words seen before each run."""
     numbers = tokenize(embedder, given, anew=anew)
     tokens = median_seconds(lambda: tokenize(embedder, given, anew=anew))
-    whole = median_seconds(lambda: (anew and embedder.tokenizer.cache.clear(), embed(embedder, given)))
+    whole = median_seconds(lambda: embed(embedder, given, anew=anew))
     sums = median_seconds(lambda: add_rows(embedder, numbers))
     return {
         "texts": name,

@@ -1,14 +1,15 @@
 """An import end to end, beside its parts alone on the same bytes in the same run.
 
-    python benchmarks/import_export.py --size 50M
-    python benchmarks/import_export.py --size 1G --json results.json
+    python benchmarks/import_export.py             # 1 GB, published under benchmarks/results
+    python benchmarks/import_export.py --size 50M  # only printed
 
 The import runs in a process of its own, whose peak resident memory is what the kernel says of it. It ends when the last
 vector is written. Then each part does, as barely as Python and SQLite allow, what the import did of it:
 
 - *hashing*: SHA-256 of the upload and of every segment;
 - *parsing*: every conversation through ``json``;
-- *writing*: the same files, of the same sizes, synced and renamed by as many threads; the same rows into SQLite tables;
+- *writing*: files of the same sizes at the same paths, synced and renamed by as many threads; the same rows into equal
+  SQLite tables;
 - *full text*: the same chunks into the same FTS5 table;
 - *embedding*: the same chunks through the same model; *vectors*: the same blobs into SQLite.
 """
@@ -20,13 +21,12 @@ import asyncio
 import hashlib
 import json
 import os
-import resource
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.common import Row, peak_mib, publish, seconds, table
 from benchmarks.generate_export import parse_size, write_json, write_zip
 
 from mempersist_ops.embedding.static import load_default
@@ -51,21 +52,14 @@ async def import_once(path: Path, root: Path) -> dict[str, Any]:
     async with opened(DataDirectory(root)) as host:
         began = time.perf_counter()
         receipt = await import_file(host, path, None, force=False, progress=lambda *_: None)
-        seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        elapsed = time.perf_counter() - began
     return {
-        "seconds": seconds,
-        "peak_bytes": peak,
+        "seconds": elapsed,
+        "peak_mib": peak_mib(),
         "status": receipt.status,
         "conversations": receipt.counts.conversations.imported,
         "messages": receipt.counts.messages.imported,
     }
-
-
-def timed(part: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    part()
-    return time.perf_counter() - began
 
 
 # ------------------------------------------------------------------ the parts alone
@@ -103,29 +97,39 @@ def parse(path: Path) -> int:
                 at += 2  # the generator writes a comma and a space
 
 
-def write_files(sizes: list[int], root: Path) -> None:
-    """Files of these sizes, each durable as an object is: written aside, synced, renamed, its directory synced."""
-    root.mkdir()
+def write_files(files: list[tuple[Path, int]], root: Path) -> None:
+    """Files of these sizes at these paths, each as durable as an object is: written aside, synced, renamed, and every
+    directory synced that got a new name."""
+    (root / "tmp").mkdir(parents=True)
     data = os.urandom(_BLOCK)
 
-    def write(number: int, size: int) -> None:
-        directory = root / f"{number % 1000:03d}"
-        directory.mkdir(exist_ok=True)
-        temporary = root / f"tmp-{number}"
-        with temporary.open("wb", buffering=0) as file:
-            for start in range(0, size, _BLOCK):
-                file.write(data[: min(_BLOCK, size - start)])
-            os.fsync(file.fileno())
-        temporary.rename(directory / str(number))
+    def make(directory: Path) -> None:
+        if not directory.is_dir():
+            make(directory.parent)
+            directory.mkdir(exist_ok=True)
+            sync(directory.parent)
+
+    def sync(directory: Path) -> None:
         handle = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
 
+    def write(number: int, path: Path, size: int) -> None:
+        temporary = root / "tmp" / str(number)
+        with temporary.open("wb", buffering=0) as file:
+            for start in range(0, size, _BLOCK):
+                file.write(data[: min(_BLOCK, size - start)])
+            os.fsync(file.fileno())
+        target = root / path
+        make(target.parent)
+        temporary.rename(target)
+        sync(target.parent)
+
     with ThreadPoolExecutor(_WRITERS) as pool:
-        for done in pool.map(write, range(len(sizes)), sizes):
-            assert done is None
+        for done in [pool.submit(write, number, *file) for number, file in enumerate(files)]:
+            done.result()
 
 
 def copy_rows(source: Path, target: Path, tables: list[str]) -> None:
@@ -134,19 +138,17 @@ def copy_rows(source: Path, target: Path, tables: list[str]) -> None:
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     reading = sqlite3.connect(source)
-    for table in tables:
-        database.execute(f"CREATE TABLE {table} AS SELECT * FROM (SELECT 1) WHERE 0")
-        database.execute(f"DROP TABLE {table}")
-        schema = reading.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()[0]
-        database.execute(schema)
-        for (index,) in reading.execute(
-            "SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND type = 'index' AND sql IS NOT NULL", (table,)
+    for name in tables:
+        for (schema,) in reading.execute(
+            "SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL"
+            " ORDER BY type DESC",
+            (name,),
         ):
-            database.execute(index)
-        columns = len(reading.execute(f"SELECT * FROM {table} LIMIT 0").description)
-        insert = f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})"
-        cursor = reading.execute(f"SELECT * FROM {table}")
-        while rows := cursor.fetchmany(_TURN * 12 if table == "messages" else _TURN):
+            database.execute(schema)
+        columns = len(reading.execute(f"SELECT * FROM {name} LIMIT 0").description)
+        insert = f"INSERT INTO {name} VALUES ({', '.join('?' * columns)})"
+        cursor = reading.execute(f"SELECT * FROM {name}")
+        while rows := cursor.fetchmany(_TURN * 12 if name == "messages" else _TURN):
             database.execute("BEGIN IMMEDIATE")
             database.executemany(insert, rows)
             database.execute("COMMIT")
@@ -213,70 +215,58 @@ def measure_parts(path: Path, size: int, root: Path, scratch: Path) -> dict[str,
     """Seconds of each part alone, on what the import into ``root`` left there."""
     objects = [file for file in (root / "objects").rglob("*") if file.is_file()]
     segments = [file for file in objects if file.suffix == ".jsonl"]
-    sizes = [file.stat().st_size for file in objects]
+    files = [(file.relative_to(root), file.stat().st_size) for file in objects]
     catalog = root / "catalog.sqlite3"
     database = sqlite3.connect(catalog)
     chunks = database.execute("SELECT count(*) FROM chunks").fetchone()[0]
     database.close()
-    tables = ["conversations", "revisions", "messages", "import_items", "index_state"]
+    tables = ["conversations", "revisions", "messages", "index_state"]
     parse_path = path if path.suffix == ".json" else scratch / "plain.json"
     if not parse_path.exists():
         write_json(parse_path, size)
     return {
-        "hashing": timed(lambda: (hash_file(path), hash_segments(segments))),
-        "parsing": timed(lambda: parse(parse_path)),
-        "writing files": timed(lambda: write_files(sizes, scratch / "files")),
-        "writing rows": timed(lambda: copy_rows(catalog, scratch / "rows.sqlite3", tables)),
-        "full text": timed(lambda: insert_full_text(catalog, scratch / "fts.sqlite3")),
-        "embedding": timed(lambda: embed(catalog)),
-        "vectors": timed(lambda: write_vectors(chunks, load_default().model.dimensions, scratch / "vectors.sqlite3")),
+        "hashing": seconds(lambda: (hash_file(path), hash_segments(segments))),
+        "parsing": seconds(lambda: parse(parse_path)),
+        "writing files": seconds(lambda: write_files(files, scratch / "files")),
+        "writing rows": seconds(lambda: copy_rows(catalog, scratch / "rows.sqlite3", tables)),
+        "full text": seconds(lambda: insert_full_text(catalog, scratch / "fts.sqlite3")),
+        "embedding": seconds(lambda: embed(catalog)),
+        "vectors": seconds(lambda: write_vectors(chunks, load_default().model.dimensions, scratch / "vectors.sqlite3")),
     }
 
 
 # ------------------------------------------------------------------ the run
 
 
-def run(size: int, kind: str, directory: Path) -> dict[str, Any]:
+def run(size: int, kind: str, directory: Path) -> dict[str, list[Row]]:
+    """Import and parts as tables."""
     export = directory / f"export.{kind}"
     (write_zip if kind == "zip" else write_json)(export, size)
-    root = directory / "data"
+    root, scratch = directory / "data", directory / "scratch"
     root.mkdir()
+    scratch.mkdir()
     command = [sys.executable, __file__, "--import-into", str(root), str(export)]
     imported = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    scratch = directory / "scratch"
-    scratch.mkdir()
     parts = measure_parts(export, size, root, scratch)
     total = sum(parts.values())
-    return {
-        "export_bytes": export.stat().st_size,
-        "import": imported,
-        "mb_per_second": size / imported["seconds"] / 1e6,
-        "parts_seconds": parts,
-        "parts_total_seconds": total,
-        "times_the_parts": imported["seconds"] / total,
+    summary: Row = {
+        "export": f"{export.stat().st_size / 1e6:.0f} MB {kind}",
+        "conversations": imported["conversations"],
+        "messages": imported["messages"],
+        "seconds": imported["seconds"],
+        "MB/s": size / imported["seconds"] / 1e6,
+        "peak MiB": imported["peak_mib"],
+        "parts alone, s": total,
+        "times the parts": f"{imported['seconds'] / total:.2f}",
     }
-
-
-def report(result: dict[str, Any]) -> str:
-    imported = result["import"]
-    megabytes = result["export_bytes"] / 1e6
-    rate, peak = result["mb_per_second"], imported["peak_bytes"] / 2**20
-    lines = [
-        f"import of {megabytes:.0f} MB: {imported['seconds']:.1f} s, {rate:.2f} MB/s, peak {peak:.0f} MiB",
-        f"  {imported['conversations']} conversations, {imported['messages']} messages: {imported['status']}",
-        f"its parts alone: {result['parts_total_seconds']:.1f} s",
-        *(f"  {name:<14} {seconds:7.1f} s" for name, seconds in result["parts_seconds"].items()),
-        f"the import takes {result['times_the_parts']:.2f} times its parts",
-    ]
-    return "\n".join(lines)
+    return {"The import": [summary], "Its parts alone": [{"part": part, "seconds": s} for part, s in parts.items()]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Import a generated export, beside its parts alone.")
-    parser.add_argument("--size", default="50M", help="of the conversations' JSON; K, M and G are powers of 1000")
+    parser.add_argument("--size", help="of the conversations' JSON; K, M and G are powers of 1000")
     parser.add_argument("--kind", choices=("json", "zip"), default="json")
     parser.add_argument("--directory", type=Path, help="where to work; a temporary directory if absent")
-    parser.add_argument("--json", type=Path, help="also write the numbers here")
     parser.add_argument("--import-into", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("export", type=Path, nargs="?", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -284,10 +274,17 @@ def main() -> None:
         print(json.dumps(asyncio.run(import_once(arguments.export, arguments.import_into))))
         return
     with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
-        result = run(parse_size(arguments.size), arguments.kind, Path(directory))
-    print(report(result))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+        tables = run(parse_size(arguments.size or "1G"), arguments.kind, Path(directory))
+    if arguments.size is None:
+        publish("import_export", "Importing an export, beside its parts alone", tables, notes=(_WHAT,))
+    else:
+        print("\n\n".join(table(rows) for rows in tables.values()))
+
+
+_WHAT = (
+    "The import reads, hashes, stores, projects and indexes; it ends when the last vector is written. Each part alone"
+    " does the same work on the same bytes with nothing around it."
+)
 
 
 if __name__ == "__main__":

@@ -179,7 +179,6 @@ CREATE TABLE import_findings (
 CREATE TABLE import_items (
   import_id TEXT NOT NULL REFERENCES import_runs (import_id) ON DELETE CASCADE,
   conversation_id TEXT NOT NULL,
-  revision_id TEXT NOT NULL,
   PRIMARY KEY (import_id, conversation_id)
 ) STRICT, WITHOUT ROWID;
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from mempersist_ops.cli.local import program
 from mempersist_ops.cli.main import COMMANDS, cli
 from tests.rigs.command import environment, mempersist
 
@@ -85,3 +86,14 @@ def test_a_server_elsewhere_needs_a_url_and_a_token(tmp_path: Path) -> None:
     assert (without.returncode, "MEMPERSIST_TOKEN" in without.stderr) == (1, True)
     odd = mempersist("search", "x", "--url", "example.org", "--token", "t")
     assert (odd.returncode, "http://" in odd.stderr) == (1, True)
+
+
+def test_what_it_tells_people_to_run_can_be_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "bin with space" / "mempersist"
+    command.parent.mkdir()
+    command.touch(mode=0o755)
+    monkeypatch.setattr("sys.argv", [str(command), "serve"])
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert program() == f"'{command}'"
+    monkeypatch.setenv("PATH", str(command.parent))
+    assert program() == "mempersist"

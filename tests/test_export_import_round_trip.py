@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,15 +161,7 @@ class WritingStore(MemoryObjectStore):
 async def test_an_export_is_exact_while_writes_go_on(tmp_path: Path) -> None:
     world = await memory_world()
     store = WritingStore()
-    ports = Ports(
-        store,
-        world.ports.catalog,
-        world.ports.vectors,
-        world.ports.queue,
-        world.ports.embedder,
-        world.ports.clock,
-        world.ports.ids,
-    )
+    ports = replace(world.ports, objects=store)
     for key, data in (await contents(world.ports.objects)).items():
         await store.put(key, data)
     written = [await writes.store(ports, f"first of {number}") for number in range(4)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mempersist.archive.deletion import delete_conversation
-from mempersist.archive.model import OWNER
+from mempersist.archive.model import OWNER, AccountEntry
+from mempersist.catalog import fold
 from mempersist.imports import uploads
 from mempersist.imports.records import Receipt
 from mempersist.imports.status import import_receipt, import_status
+from mempersist.ports import AccountId
 from tests.rigs import exports
 from tests.rigs.exports import conversation, message
 from tests.rigs.worlds import World, drain, memory_world
@@ -16,10 +18,12 @@ from tests.rigs.worlds import World, drain, memory_world
 LATER = exports.EPOCH + 1000
 
 
-async def bring(world: World, data: bytes, filename: str = "conversations.json", **options: Any) -> Receipt:
-    accepted = await uploads.direct(world.ports, OWNER, filename=filename, body=data, size=len(data), **options)
+async def bring(
+    world: World, data: bytes, filename: str = "conversations.json", account: AccountId = OWNER, **options: Any
+) -> Receipt:
+    accepted = await uploads.direct(world.ports, account, filename=filename, body=data, size=len(data), **options)
     await drain(world)
-    return await import_receipt(world.ports, OWNER, accepted.import_id)
+    return await import_receipt(world.ports, account, accepted.import_id)
 
 
 async def revisions(world: World) -> dict[str, int]:
@@ -49,6 +53,15 @@ async def test_the_same_bytes_again_are_a_duplicate_of_the_first_import() -> Non
     assert second.counts.conversations.found == 0
     status = await import_status(world.ports, OWNER, second.import_id)
     assert (status.status, status.duplicate_of) == ("duplicate", first.import_id)
+
+
+async def test_the_same_bytes_of_another_account_are_an_import_of_its_own() -> None:
+    world = await memory_world()
+    other = AccountId("other")
+    entry = AccountEntry(other, 0, "create", {"defaultNamespace": "personal"}, "2026-01-01T00:00:00.000Z", None)
+    await world.ports.catalog.batch(fold.account_statements(entry, "hash"))
+    data = exports.as_json([conversation("a", "one")])
+    assert [(await bring(world, data, account=account)).counts.created for account in (OWNER, other)] == [1, 1]
 
 
 async def test_a_direct_upload_says_at_once_that_it_is_a_duplicate() -> None:

@@ -179,15 +179,15 @@ async def test_of_two_finishing_turns_the_first_receipt_stands() -> None:
         )
         run = await runs.load(world.ports, OWNER, import_id)
     key = keys.import_receipt(import_id)
-
-    async def rival(*_: Any, **__: Any) -> None:
-        """What another worker does between this one's look for a receipt and its own put."""
-        await finishing.step(world.ports, job, run)
-        world.clock.advance(5000)
-
     job = await jobs.claim(world.ports, runs.job_id(import_id), "rival")
     assert job is not None
     assert run is not None
+
+    async def rival(job: jobs.Job = job, run: runs.Run = run) -> None:
+        """What another worker does between this one's look for a receipt and its own put."""
+        world.clock.advance(5000)
+        await finishing.step(world.ports, job, run)
+
     ports = replace(world.ports, objects=Interrupted(world.ports.objects, key, rival))
     await finishing.step(ports, job, run)
     receipt = decode_receipt(await world.ports.objects.get(key))

@@ -80,6 +80,13 @@ def test_a_client_that_leaves_in_the_middle_of_an_upload_leaves_nothing_behind(s
         assert [item["filename"] for item in calls.get("/api/imports").json()["imports"]].count("a.json") == 0
 
 
+def test_an_upload_that_is_refused_unread_still_gets_its_answer(server: Server) -> None:
+    with httpx.Client(base_url=server.url) as stranger:
+        answered = stranger.post("/api/imports/direct", content=b"x" * 20_000_000, headers={"X-Filename": "a.json"})
+        assert answered.status_code == 401
+        assert stranger.get("/healthz").status_code == 200
+
+
 def test_the_command_works_on_a_server_elsewhere(server: Server, tmp_path: Path) -> None:
     export = sample.build(tmp_path / "sample-export.zip")
     env = {**server.env, "MEMPERSIST_DATA_DIR": str(tmp_path / "unused")}

@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def utf8_safe(text: str) -> str:
-    """``text`` with lone surrogates replaced by U+FFFD: what databases and JSON clients can take.
+    """``text`` with lone surrogates and NUL replaced by U+FFFD: what databases and JSON clients can take. SQLite's
+    JSON functions end a text at its first NUL.
 
-    The archive keeps the surrogate itself; this is for projections and answers only.
+    The archive keeps the character itself; this is for projections and answers only.
     """
-    return _SURROGATE.sub("\ufffd", text)
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def printable(text: str) -> str:
     """``text`` without control characters but tab and newlines, and safe for UTF-8."""
-    return _CONTROL.sub("", utf8_safe(text))
+    return utf8_safe(_CONTROL.sub("", text))
 
 
 def utf8_length(text: str) -> int:

@@ -5,7 +5,8 @@ What may be restored where:
 - into a directory without conversations, imports or assets: always. The account that such a directory made for itself
   at its first start gives way to the file's.
 - into any other: only where every object that both have is the same, byte for byte. That is so for copies of one
-  archive, of which the file may hold more or less; it is never so for two archives that began apart.
+  archive, of which the file may hold more or less; it is never so for two archives that began apart. Conversations
+  that were deleted since the file was written stay deleted.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ _LINE_LIMIT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did. ``unchanged`` objects stood there already."""
+    """How many objects were written, stood there already, or belong to conversations deleted since."""
 
     written: int
     unchanged: int
+    left_out: int
 
 
 def is_archive_file(path: Path) -> bool:
@@ -85,28 +87,55 @@ async def check(archive: zipfile.ZipFile, progress: Progress = lambda *_: None) 
     return summary
 
 
-async def check_fits(archive: zipfile.ZipFile, store: ObjectStore) -> None:
+async def buried(archive: zipfile.ZipFile, store: ObjectStore) -> frozenset[str]:
+    """Conversations of the file that ``store`` has deleted since: restoring them would dig up what was purged."""
+    found = set()
+    for conversation_id in sorted({key.split("/")[2] for key in archive.namelist() if layout.is_head(key)}):
+        page = await store.list(keys.head_prefix(conversation_id))
+        if page.objects and page.objects[-1].key not in archive.NameToInfo:
+            newest = codec.decode_head(await store.get(page.objects[-1].key))
+            if newest.deleted:
+                found.add(conversation_id)
+    return frozenset(found)
+
+
+async def check_fits(archive: zipfile.ZipFile, store: ObjectStore, leave_out: frozenset[str] = frozenset()) -> None:
     """:raises MempersistError: IMPORT_CONFLICT that names the first object of which ``store`` has another one."""
     for _, line in _lines(archive):
-        await _stands(store, line)
+        if _conversation_of(line.key) not in leave_out:
+            await _stands(store, line)
 
 
 async def copy(
-    archive: zipfile.ZipFile, store: ObjectStore, summary: layout.Summary, progress: Progress = lambda *_: None
+    archive: zipfile.ZipFile,
+    store: ObjectStore,
+    summary: layout.Summary,
+    *,
+    leave_out: frozenset[str] = frozenset(),
+    progress: Progress = lambda *_: None,
 ) -> Restored:
     """Write the checked file's objects into ``store``, in file order. What stands there already is left alone, so that
     an interrupted restore is simply run again.
 
+    :param leave_out: conversations not to restore, see :func:`buried`.
     :raises MempersistError: IMPORT_CONFLICT where ``store`` has another object, which :func:`check_fits` rules out.
     """
-    written = 0
+    written = unchanged = 0
     for done, (_, line) in enumerate(_lines(archive)):
         progress(done, summary.objects)
-        if not await _stands(store, line):
+        if _conversation_of(line.key) in leave_out:
+            continue
+        if await _stands(store, line):
+            unchanged += 1
+        else:
             await store.put(line.key, _blocks(archive, line.key), if_absent=True)
             written += 1
     progress(summary.objects, summary.objects)
-    return Restored(written, summary.objects - written)
+    return Restored(written, unchanged, summary.objects - written - unchanged)
+
+
+def _conversation_of(key: str) -> str | None:
+    return key.split("/")[2] if key.startswith(keys.CONVERSATIONS) else None
 
 
 async def counts_as_empty(store: ObjectStore) -> bool:

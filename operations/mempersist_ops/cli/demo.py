@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from mempersist.errors import Code, MempersistError
 from mempersist.imports.records import receipt_json
 from mempersist_ops import sample
 from mempersist_ops.cli.import_ import describe
-from mempersist_ops.cli.local import on_directory
+from mempersist_ops.cli.local import on_directory, program
 from mempersist_ops.cli.options import data_dir_option
 from mempersist_ops.cli.progress import Steps
 from mempersist_ops.cli.search import describe_results
@@ -53,10 +54,10 @@ def demo(data_dir: Path | None, port: int, no_serve: bool) -> None:
     click.echo(f"Importing the bundled sample into {place}")
     receipt, found = on_directory(place, work, create=True)
     click.echo(f"{describe(receipt)}\n")
-    click.echo(f'mempersist search "{sample.DEMO_QUERY}"\n\n{describe_results(found)}\n')
+    click.echo(f'{program()} search "{sample.DEMO_QUERY}"\n\n{describe_results(found)}\n')
     if receipt["status"] == "failed" or not found["results"]:
         raise MempersistError(Code.DERIVED_INDEXING, "the sample was not imported and found again; see above")
     if no_serve:
-        click.echo(f"Serve it with: mempersist serve --data-dir {place}")
+        click.echo(f"Serve it with: {program()} serve --data-dir {shlex.quote(str(place))}")
     else:
         serve_directory(datadir.existing(place), Address(port=port))

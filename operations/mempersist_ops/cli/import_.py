@@ -13,6 +13,7 @@ from mempersist.errors import Code, MempersistError
 from mempersist.imports.records import receipt_json
 from mempersist_ops.archive_file.restore import is_archive_file
 from mempersist_ops.cli import remote
+from mempersist_ops.cli.counts import count_lines
 from mempersist_ops.cli.local import on_directory, print_json
 from mempersist_ops.cli.options import data_dir_option, json_option, url_option
 from mempersist_ops.cli.progress import Steps, amount
@@ -73,11 +74,16 @@ def _upload(
     url: str, token: str | None, path: Path, data_dir: Path | None, namespace: str | None, steps: Steps, *, force: bool
 ) -> Any:
     directory = datadir.create(datadir.location(data_dir, os.environ))
-    server = remote.connect(url, token)
-    import_id = remote.upload(
-        server, path, directory.sending, namespace, force, lambda done, total: steps.at("sending", "bytes", done, total)
-    )
-    return remote.finish(server, import_id, lambda done, total: steps.at("importing", "bytes", done, total))
+    with remote.connected(url, token) as server:
+        import_id = remote.upload(
+            server,
+            path,
+            directory.sending,
+            namespace,
+            force,
+            lambda done, total: steps.at("sending", "bytes", done, total),
+        )
+        return remote.finish(server, import_id, lambda done, total: steps.at("importing", "bytes", done, total))
 
 
 def _restore(
@@ -100,15 +106,19 @@ def _restore(
     if as_json:
         print_json(
             {
-                "written": done.written,
-                "unchanged": done.unchanged,
+                "written": done.copied.written,
+                "unchanged": done.copied.unchanged,
+                "leftOut": done.copied.left_out,
                 "merged": done.merged,
                 "catalogDigest": done.catalog_digest,
             }
         )
     else:
         same = "the file's own" if done.catalog_digest == done.summary.catalog_digest else "that of both together"
-        click.echo(f"restored {done.written:,} objects into {directory.root}; {done.unchanged:,} were there already")
+        click.echo(
+            f"restored {done.copied.written:,} objects into {directory.root}; {done.copied.unchanged:,} were there"
+            f" already, {done.copied.left_out:,} belong to conversations deleted since"
+        )
         click.echo(f"catalog digest {done.catalog_digest}, {same}")
     return 0
 
@@ -118,13 +128,7 @@ def describe(receipt: dict[str, Any]) -> str:
     lines = [f"import {receipt['importId']}: {receipt['status']} ({amount(receipt['sizeBytes'], 'bytes')})"]
     if receipt.get("duplicateOf"):
         lines.append(f"  the same bytes were imported before, by {receipt['duplicateOf']}; --force imports them again")
-    for name in ("conversations", "messages", "assets"):
-        counts = receipt["counts"][name]
-        parts = ", ".join(f"{counts[fate]:,} {fate}" for fate in ("imported", "unchanged", "skipped", "failed"))
-        lines.append(f"  {name}: {counts['found']:,} found = {parts}")
-    for severity, reasons in sorted(receipt["counts"].get("reasons", {}).items()):
-        for code, times in sorted(reasons.items()):
-            lines.append(f"  {severity}: {code} x {times:,}")
+    lines += count_lines(receipt["counts"])
     if receipt.get("error"):
         lines.append(f"  {receipt['error']['code']}: {receipt['error']['message']}")
     return "\n".join(lines)

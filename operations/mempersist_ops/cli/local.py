@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,3 +38,12 @@ def on_directory(data_dir: Path | None, work: Callable[[Host], Awaitable[T]], *,
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=None, separators=(",", ":")))
+
+
+def program() -> str:
+    """How the person calls this command: by its name where that finds it, else by its path."""
+    called = Path(sys.argv[0])
+    if called.name != "mempersist":
+        return "mempersist"
+    found = shutil.which("mempersist")
+    return "mempersist" if found and Path(found).samefile(called) else shlex.quote(str(called))

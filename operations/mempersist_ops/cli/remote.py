@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,14 +37,16 @@ class Remote:
     wait: Callable[[float], None] = time.sleep
 
 
-def connect(url: str, token: str | None) -> Remote:
+@contextmanager
+def connected(url: str, token: str | None) -> Iterator[Remote]:
     """:raises MempersistError: VALIDATION for a missing token or something that is no URL."""
     if not token:
         raise MempersistError(Code.VALIDATION, "--url needs a bearer token; set MEMPERSIST_TOKEN or give --token")
     if not url.startswith(("http://", "https://")):
         raise MempersistError(Code.VALIDATION, "--url: must begin with http:// or https://")
     headers = {"Authorization": f"Bearer {token}"}
-    return Remote(httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUT))
+    with httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUT) as client:
+        yield Remote(client)
 
 
 def call(

@@ -45,7 +45,8 @@ def search(
         arguments |= {"tags": list(tag), "tag_mode": "any" if any_tag else "all"}
     if url:
         params = {"q" if name == "query" else name: value for name, value in arguments.items()}
-        found = remote.call(remote.connect(url, token), "GET", "/api/search", params=params)
+        with remote.connected(url, token) as server:
+            found = remote.call(server, "GET", "/api/search", params=params)
     else:
         found = on_directory(data_dir, lambda host: call_here(host, "memory_search", arguments))
     if as_json:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from mempersist.errors import Code, MempersistError
+from mempersist_ops.cli.local import program
 from mempersist_ops.cli.options import data_dir_option
 from mempersist_ops.host import datadir
 from mempersist_ops.host.guide import connection_guide
@@ -46,7 +47,7 @@ def serve(
 def serve_directory(directory: datadir.DataDirectory, address: Address) -> None:
     """Serve and print the guide on standard output."""
     token = datadir.api_token(directory, os.environ)
-    command = f"mempersist token --show --data-dir {shlex.quote(str(directory.root))}"
+    command = f"{program()} token --show --data-dir {shlex.quote(str(directory.root))}"
 
     def ready(url: str) -> None:
         click.echo(connection_guide(url, directory.root, token_command=command))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 
 from mempersist.archive.model import OWNER
 from mempersist.imports.status import import_status, list_imports
 from mempersist_ops.cli import remote
+from mempersist_ops.cli.counts import count_lines
 from mempersist_ops.cli.local import on_directory, print_json
 from mempersist_ops.cli.options import data_dir_option, json_option, url_option
 from mempersist_ops.cli.progress import amount, describe
@@ -38,7 +40,8 @@ def status(import_id: str | None, data_dir: Path | None, url: str | None, token:
 
 def _one(import_id: str, data_dir: Path | None, url: str | None, token: str | None) -> Any:
     if url:
-        return remote.call(remote.connect(url, token), "GET", f"/api/imports/{import_id}")
+        with remote.connected(url, token) as server:
+            return remote.call(server, "GET", f"/api/imports/{quote(import_id, safe='')}")
 
     async def look(host: Host) -> Any:
         return (await import_status(host.ports, OWNER, import_id)).as_json()
@@ -48,11 +51,11 @@ def _one(import_id: str, data_dir: Path | None, url: str | None, token: str | No
 
 def _totals(data_dir: Path | None, url: str | None, token: str | None) -> Any:
     if url:
-        server = remote.connect(url, token)
-        return {
-            "stats": remote.call(server, "GET", "/api/stats"),
-            "imports": remote.call(server, "GET", "/api/imports")["imports"],
-        }
+        with remote.connected(url, token) as server:
+            return {
+                "stats": remote.call(server, "GET", "/api/stats"),
+                "imports": remote.call(server, "GET", "/api/imports")["imports"],
+            }
 
     async def look(host: Host) -> Any:
         imports = await list_imports(host.ports, OWNER)
@@ -86,10 +89,7 @@ def _describe_import(item: Any) -> str:
         lines.append(f"  {item['phase']}: {describe(item['bytes_done'], item['bytes_total'], 'bytes', 0, 0)}")
     elif item["size_bytes"] is not None:
         lines.append(f"  {amount(item['size_bytes'], 'bytes')}")
-    for name in ("conversations", "messages", "assets"):
-        counts = item["counts"][name]
-        parts = ", ".join(f"{counts[fate]:,} {fate}" for fate in ("imported", "unchanged", "skipped", "failed"))
-        lines.append(f"  {name}: {counts['found']:,} found = {parts}")
+    lines += count_lines(item["counts"])
     if item["error_code"]:
         lines.append(f"  {item['error_code']}: {item['error_message']}")
     lines += [

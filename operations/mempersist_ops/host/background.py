@@ -20,7 +20,8 @@ from mempersist_ops.host.runtime import Host, opened
 _log: Final = logging.getLogger("mempersist.background")
 _BATCH: Final[dict[QueueName, int]] = {"import": 1, "index": 25}
 _SWEEP_SECONDS: Final = 30.0
-_IDLE_SECONDS: Final = 0.25
+_IDLE_SECONDS: Final = 0.2
+_LOOK_SECONDS: Final = 0.2
 _TROUBLE_SECONDS: Final = 5.0
 
 
@@ -39,14 +40,22 @@ async def turn(host: Host) -> int:
 
 
 async def work_until(host: Host, done: Callable[[], Awaitable[bool]]) -> None:
-    """Sweep, then turn after turn until ``done``. Others may work on the same directory meanwhile."""
+    """Turn after turn until ``done``, which is asked now and then, with a sweep every half minute. Others may work on
+    the same directory meanwhile."""
     clock = asyncio.get_running_loop().time
-    swept = -_SWEEP_SECONDS
-    while not await done():
-        if clock() - swept >= _SWEEP_SECONDS:
+    asked = swept = -_SWEEP_SECONDS
+    busy = True
+    while True:
+        now = clock()
+        if not busy or now - asked >= _LOOK_SECONDS:
+            if await done():
+                return
+            asked = now
+        if now - swept >= _SWEEP_SECONDS:
             await sweep(host.ports)
-            swept = clock()
-        if not await turn(host):
+            swept = now
+        busy = bool(await turn(host))
+        if not busy:
             await asyncio.sleep(_IDLE_SECONDS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from mempersist.archive.model import OWNER
 from mempersist.errors import Code, MempersistError
 from mempersist.imports import uploads
 from mempersist.imports.records import Receipt
-from mempersist.imports.status import ImportStatus, import_receipt, import_status
+from mempersist.imports.status import ImportStatus, import_receipt, import_status, list_imports
 from mempersist.limits import MAX_IMPORT_BYTES
 from mempersist_ops.host.background import work_until
 from mempersist_ops.host.runtime import Host
@@ -27,19 +28,39 @@ async def import_file(host: Host, path: Path, namespace: str | None, *, force: b
     :raises MempersistError: what refused the upload; RETRYABLE_INFRASTRUCTURE if the import's job was given up.
     """
     size = os.stat(path).st_size  # noqa: PTH116 - a local file's size, at once
-    accepted = await uploads.direct(
-        host.ports,
-        OWNER,
-        filename=path.name,
-        body=_blocks(path, size, progress),
-        size=size,
-        namespace=namespace,
-        force=force,
-        max_bytes=MAX_IMPORT_BYTES,
-    )
-    await finish(host, accepted.import_id, progress)
+    import_id = None if force else await _begun(host, path, size, namespace)
+    if import_id is None:
+        accepted = await uploads.direct(
+            host.ports,
+            OWNER,
+            filename=path.name,
+            body=_blocks(path, size, progress),
+            size=size,
+            namespace=namespace,
+            force=force,
+            max_bytes=MAX_IMPORT_BYTES,
+        )
+        import_id = accepted.import_id
+    await finish(host, import_id, progress)
     await index(host, progress)
-    return await import_receipt(host.ports, OWNER, accepted.import_id)
+    return await import_receipt(host.ports, OWNER, import_id)
+
+
+async def _begun(host: Host, path: Path, size: int, namespace: str | None) -> str | None:
+    """An import of the same file that was interrupted: running the command again goes on with that one."""
+    candidates = [
+        status
+        for status in await list_imports(host.ports, OWNER)
+        if not status.ended
+        and status.status != "failed"
+        and (status.filename, status.size_bytes) == (path.name, size)
+        and namespace in {None, status.namespace}
+    ]
+    if not candidates:
+        return None
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return next((status.import_id for status in candidates if status.sha256 == sha256), None)
 
 
 async def finish(host: Host, import_id: str, progress: Progress) -> None:

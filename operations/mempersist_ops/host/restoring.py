@@ -7,6 +7,7 @@ import shutil
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
 from mempersist.catalog.digest import digest
 from mempersist.errors import Code, MempersistError
@@ -24,8 +25,7 @@ class Restoration:
     """What a restore did. ``merged``: the directory had memories before, so its digest is not the file's alone."""
 
     summary: layout.Summary
-    written: int
-    unchanged: int
+    copied: restore.Restored
     merged: bool
     catalog_digest: str
 
@@ -36,20 +36,20 @@ async def restore_file(directory: DataDirectory, path: Path, progress: Progress)
     :raises MempersistError: PERMANENT_PARSER for a file that is not right, IMPORT_CONFLICT for a directory that it does
         not fit into; nothing was written in both cases.
     """
-    with closing(datadir.DirectoryLock(directory)) as lock, restore.opened(path) as archive:
+    with (
+        closing(datadir.DirectoryLock(directory)) as lock,
+        restore.opened(path) as archive,
+        closing(FileObjectStore(directory.root)) as objects,
+    ):
         lock.require_alone()
         summary = await restore.check(archive, lambda done, total: progress("checking", "objects", done, total))
-        objects = FileObjectStore(directory.root)
-        merged = await _is_merge(directory, objects, summary)
-        _check_room(directory, summary)
-        if merged:
-            await restore.check_fits(archive, objects)
-        note = {"objectsSha256": summary.objects_sha256, "merged": merged}
-        datadir.write_private(directory.restoring, json.dumps(note) + "\n")
-        if not merged:
-            await _make_room(directory, objects)
+        merged = await _begin(directory, archive, objects, summary)
         copied = await restore.copy(
-            archive, objects, summary, lambda done, total: progress("restoring", "objects", done, total)
+            archive,
+            objects,
+            summary,
+            leave_out=await restore.buried(archive, objects) if merged else frozenset(),
+            progress=lambda done, total: progress("restoring", "objects", done, total),
         )
         async with stores(directory) as host:
             report = await rebuild_catalog(host.ports)
@@ -62,17 +62,28 @@ async def restore_file(directory: DataDirectory, path: Path, progress: Progress)
                 Code.CANONICAL_STORAGE, f"the restored catalog has the digest {found}, not {summary.catalog_digest}"
             )
         directory.restoring.unlink()
-    return Restoration(summary, copied.written, copied.unchanged, merged, found)
+    return Restoration(summary, copied, merged, found)
 
 
-async def _is_merge(directory: DataDirectory, objects: FileObjectStore, summary: layout.Summary) -> bool:
-    """Whether the directory has memories of its own; one in which this very restore was interrupted has none."""
+async def _begin(directory: DataDirectory, archive: ZipFile, objects: FileObjectStore, summary: layout.Summary) -> bool:
+    """Make sure that the file fits, note what is being restored, and make room; whether it is merged.
+
+    A directory in which this very restore was interrupted is taken up where it was left.
+    """
     note = _note(directory)
     if note is None:
-        return not await restore.counts_as_empty(objects)
-    if note["objectsSha256"] != summary.objects_sha256:
+        merged = not await restore.counts_as_empty(objects)
+        if merged:
+            await restore.check_fits(archive, objects, await restore.buried(archive, objects))
+        else:
+            _check_room(directory, summary)
+        note = {"objectsSha256": summary.objects_sha256, "merged": merged}
+        datadir.write_private(directory.restoring, json.dumps(note) + "\n")
+    elif note["objectsSha256"] != summary.objects_sha256:
         message = f"a restore of another file into {directory.root} was interrupted; finish that one first"
         raise MempersistError(Code.IMPORT_CONFLICT, message)
+    if not note["merged"]:
+        await _make_room(directory, objects)
     return bool(note["merged"])
 
 

@@ -67,7 +67,7 @@ async def stores(directory: DataDirectory) -> AsyncIterator[Host]:
     """The directory's stores with the schema current, and nothing else looked at: for a rebuild.
 
     :raises IndexUnavailable: if the embedding model or the vector file cannot be opened.
-    :raises CatalogError: / :raises MigrationError: if the catalog cannot.
+    :raises CatalogError: / :raises MempersistError: if the catalog cannot, or its schema cannot be made current.
     """
     embedder = load_default()
     clock = SystemClock()
@@ -77,7 +77,10 @@ async def stores(directory: DataDirectory) -> AsyncIterator[Host]:
         closing(SqliteQueue(directory.queue, clock)) as queue,
         closing(FileObjectStore(directory.root)) as objects,
     ):
-        await migrations.apply(catalog, migrations.find_directory(), clock, owner=_MIGRATOR)
+        try:
+            await migrations.apply(catalog, migrations.find_directory(), clock, owner=_MIGRATOR)
+        except migrations.MigrationError as error:
+            raise MempersistError(Code.RETRYABLE_INFRASTRUCTURE, f"catalog of {directory.root}: {error}") from error
         yield Host(directory, Ports(objects, catalog, vectors, queue, embedder, clock, SystemIds()), queue)
 
 

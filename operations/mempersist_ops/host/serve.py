@@ -75,7 +75,7 @@ async def _serve(
 ) -> None:
     settings = Settings(
         public_url=url,
-        allowed_origins=(*_own_origins(url), *address.origins),
+        allowed_origins=tuple(address.origins),
         api_token_sha256=hashlib.sha256(token.encode()).hexdigest(),
     )
     async with opened(directory) as host:
@@ -126,11 +126,6 @@ def _listen(address: Address) -> socket.socket:
 
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _own_origins(url: str) -> tuple[str, ...]:
-    """On loopback a browser may call the same server by another name."""
-    return (url, url.replace("127.0.0.1", "localhost")) if "//127.0.0.1" in url else (url,)
 
 
 def _log_to_stderr() -> None:

@@ -132,20 +132,13 @@ def settle(run: Run, job: jobs.Job, step: Step, now: str) -> list[Statement]:
     ]
 
 
-def insert_at_turn(
-    run: Run,
-    table: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[SqlValue]],
-    *,
-    on_conflict: str = "DO NOTHING",
-) -> list[Statement]:
-    """INSERTs of ``rows`` for this import, which do nothing once the run has moved on."""
+def insert_at_turn(run: Run, table: str, columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]) -> list[Statement]:
+    """INSERTs of ``rows`` for this import, which do nothing once the run has moved on; known rows stay."""
     values = ", ".join(f"value ->> {index}" for index in range(len(columns)))
     sql = (
         f"INSERT INTO {table} (import_id, {', '.join(columns)}) SELECT ?1, {values} FROM json_each(?2)"
         " WHERE EXISTS (SELECT 1 FROM import_runs WHERE import_id = ?1 AND account_id = ?3 AND turn = ?4)"
-        f" ON CONFLICT {on_conflict}"
+        " ON CONFLICT DO NOTHING"
     )
     return [
         Statement(sql, (run.import_id, parameter, run.account, run.turn))

@@ -7,6 +7,7 @@ rebinding). Clients that are not browsers send no Origin.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -18,15 +19,37 @@ _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 _ALLOWED_HEADERS: Final = "Accept, Authorization, Content-Type, Mcp-Method, Mcp-Name, MCP-Protocol-Version"
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Scheme, host name and port of an http(s) URL."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def loopback(self) -> bool:
+        return self.host in _LOOPBACK
+
+
+def _place(url: str) -> _Place | None:
+    """None for anything but a plain http(s) URL."""
+    try:
+        parts = urlsplit(url)
+        scheme = parts.scheme.lower()
+        if scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
+            return None
+        return _Place(scheme, parts.hostname.lower(), parts.port or _DEFAULT_PORTS[scheme])
+    except ValueError:
+        return None
+
+
 def host_allowed(settings: Settings, host: str | None) -> bool:
     """Whether a request may name ``host``: the public one, or a loopback name, which no DNS server can hand out."""
     if host is None:
         return True
-    public = urlsplit(settings.public_url)
-    named = _split(f"{public.scheme}://{host}")
-    if named is None:
-        return False
-    return named[0] in _LOOPBACK or named == _split(settings.public_url)
+    named = _place(f"{urlsplit(settings.public_url).scheme}://{host}")
+    return named is not None and (named.loopback or named == _place(settings.public_url))
 
 
 def origin_allowed(settings: Settings, origin: str | None) -> bool:
@@ -34,26 +57,12 @@ def origin_allowed(settings: Settings, origin: str | None) -> bool:
     server on a loopback address, pages on such addresses."""
     if origin is None:
         return True
-    named, scheme = _split(origin), urlsplit(origin).scheme.lower() if _split(origin) else ""
+    named, public = _place(origin), _place(settings.public_url)
     if named is None:
         return False
-    for allowed in (settings.public_url, *settings.allowed_origins):
-        if (scheme, named) == (urlsplit(allowed).scheme.lower(), _split(allowed)):
-            return True
-    public = _split(settings.public_url)
-    return public is not None and public[0] in _LOOPBACK and named[0] in _LOOPBACK
-
-
-def _split(url: str) -> tuple[str, int | None] | None:
-    """Host name and port of an http(s) URL; None for anything else."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or _DEFAULT_PORTS.get(parts.scheme.lower())
-    except ValueError:
-        return None
-    if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
-        return None
-    return parts.hostname.lower(), port
+    if named in {public, *map(_place, settings.allowed_origins)}:
+        return True
+    return named.loopback and public is not None and public.loopback
 
 
 def cross_origin_headers(origin: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -66,7 +66,7 @@ async def step(ports: Ports, job: Job, run: Run) -> Step | Outcome:
     after = _after(state, batch, at, source.size)
     if not batch.items:
         return Step(after, batch.findings, batch.counts, _asset_refs(run, batch))
-    known = await _known_revisions(ports, run, batch.items)
+    known = await _read_before(ports, run, batch.items)
 
     def record(outcomes: Sequence[ImportOutcome]) -> list[Statement]:
         return settle(run, job, _committed(run, after, batch, outcomes, known), now_of(ports))
@@ -130,64 +130,55 @@ def _take(batch: Batch, conversation: SourceConversation, item: ScannedItem, lab
     for note in item.notes:
         batch.findings.append(FindingRow(position, note.severity, note.code, note.message, conversation.source_id))
     path = graph.active_path(graph.parents_of(conversation.nodes), conversation.current_source_node_id)
-    for anomaly in {text.partition(":")[0] for text in (*conversation.anomalies, *path.anomalies)}:
+    for anomaly in sorted({text.partition(":")[0] for text in (*conversation.anomalies, *path.anomalies)}):
         batch.findings.append(FindingRow(position, "note", anomaly.upper(), "kept as it is", conversation.source_id))
 
 
-def _committed(
-    run: Run, after: State, batch: Batch, outcomes: Sequence[ImportOutcome], known: Mapping[str, str]
-) -> Step:
+def _committed(run: Run, after: State, batch: Batch, outcomes: Sequence[ImportOutcome], known: frozenset[str]) -> Step:
     """The turn's step, now that it is known what became of its conversations."""
     counts = batch.counts + Counts(messages_with_text=batch.with_text)
     findings = list(batch.findings)
-    rows = []
     for item, outcome in zip(batch.items, outcomes, strict=True):
-        again = outcome.conversation_id in known
-        fate: Fate = "imported"
-        finding = None
-        if outcome.status == "failed":
-            fate, finding = "failed", ("failed", outcome.code, outcome.problem)
-        elif outcome.status == "duplicate" or (again and outcome.status == "unchanged"):
-            fate = "skipped"
-            finding = ("skipped", "DUPLICATE_CONVERSATION", "another copy in this export already holds all of it")
-        elif outcome.status == "unchanged":
-            fate = "unchanged"
-        elif again:
-            finding = ("note", "CONFLICTING_COPY", "another copy in this export differs; the newer text stands")
-        if finding is not None:
-            findings.append(FindingRow(item.position, *finding, item.source.source_id))  # type: ignore[arg-type]
+        fate, finding = _fate(item, outcome, again=outcome.conversation_id in known)
+        findings += [finding] if finding else []
         counts += Counts(
             conversations=tally(fate),
             messages=tally(fate, outcome.messages),
             created=int(outcome.status == "created"),
             updated=int(outcome.status == "updated"),
         )
-        if outcome.revision_id is not None:
-            rows.append([outcome.conversation_id, outcome.revision_id])
-    statements = [
-        *insert_at_turn(
-            run,
-            "import_items",
-            ("conversation_id", "revision_id"),
-            rows,
-            on_conflict="(import_id, conversation_id) DO UPDATE SET revision_id = excluded.revision_id",
-        ),
-        *_asset_refs(run, batch),
-    ]
+    held = ([outcome.conversation_id] for outcome in outcomes if outcome.revision_id is not None)
+    statements = [*insert_at_turn(run, "import_items", ("conversation_id",), held), *_asset_refs(run, batch)]
     return Step(after, findings, counts, statements)
 
 
-async def _known_revisions(ports: Ports, run: Run, items: Sequence[ImportItem]) -> dict[str, str]:
-    """Conversations that this import has read before, and the revision they have since."""
-    known: dict[str, str] = {}
+def _fate(item: ImportItem, outcome: ImportOutcome, *, again: bool) -> tuple[Fate, FindingRow | None]:
+    """What became of an item, and what there is to say of it. ``again``: this import read the conversation before."""
+    position, source_id = item.position, item.source.source_id
+    if outcome.status == "failed":
+        return "failed", FindingRow(position, "failed", outcome.code, outcome.problem, source_id)
+    if outcome.status == "duplicate" or (again and outcome.status == "unchanged"):
+        message = "another copy in this export already holds all of it"
+        return "skipped", FindingRow(position, "skipped", "DUPLICATE_CONVERSATION", message, source_id)
+    if outcome.status == "unchanged":
+        return "unchanged", None
+    if again:
+        message = "another copy in this export differs; all messages are kept and the newer text stands"
+        return "imported", FindingRow(position, "note", "CONFLICTING_COPY", message, source_id)
+    return "imported", None
+
+
+async def _read_before(ports: Ports, run: Run, items: Sequence[ImportItem]) -> frozenset[str]:
+    """Which of these conversations this import has read before."""
+    known: set[str] = set()
     for parameter in json_parameters(conversation_id_of(run.account, item.source) for item in items):
         rows = await ports.catalog.query(
-            "SELECT conversation_id, revision_id FROM import_items"
+            "SELECT conversation_id FROM import_items"
             " WHERE import_id = ? AND conversation_id IN (SELECT value FROM json_each(?))",
             (run.import_id, parameter),
         )
-        known.update((row["conversation_id"], row["revision_id"]) for row in rows)
-    return known
+        known.update(row["conversation_id"] for row in rows)
+    return frozenset(known)
 
 
 async def _locate(ports: Ports, job: Job, run: Run) -> tuple[State, ExportLayout | None]:
