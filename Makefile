@@ -40,7 +40,10 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The project itself is built in isolation, which makes the offline embedding model: about a minute, once.
-$(VENV)/installed: $(BIN)/python requirements.lock pyproject.toml operations/hatch_build.py
+MODEL_MAKERS := operations/hatch_build.py $(addprefix operations/mempersist_ops/embedding/, \
+  bert.py distill.py files.py safetensors.py)
+
+$(VENV)/installed: $(BIN)/python requirements.lock pyproject.toml $(MODEL_MAKERS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@echo "Building mempersist with its embedding model; this takes about a minute."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .

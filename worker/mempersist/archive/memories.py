@@ -14,6 +14,7 @@ from mempersist.archive.revisions import NewRevision
 from mempersist.catalog.fold import StoredManifest
 from mempersist.errors import Code, MempersistError, not_found, validation
 from mempersist.ports import AccountId, CatalogError, ObjectNotFound, Ports, Row, StorageError
+from mempersist.text import utf8_safe
 
 _MAX_RACES = 5
 
@@ -365,8 +366,9 @@ def _timestamp(value: str | None, field: str) -> str | None:
 def _idempotency_key(value: str | None) -> str | None:
     if value is None:
         return None
-    if not value.strip() or len(value) > limits.MAX_IDEMPOTENCY_KEY_CHARS:
-        raise validation("idempotency_key", f"must have 1 to {limits.MAX_IDEMPOTENCY_KEY_CHARS} characters, not blank")
+    if not value.strip() or len(value) > limits.MAX_IDEMPOTENCY_KEY_CHARS or utf8_safe(value) != value:
+        most = limits.MAX_IDEMPOTENCY_KEY_CHARS
+        raise validation("idempotency_key", f"must have 1 to {most} characters of valid Unicode, not blank")
     return value
 
 
