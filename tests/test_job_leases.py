@@ -192,3 +192,12 @@ async def test_the_sweeper_leaves_parked_jobs_alone() -> None:
     await jobs.handle(world.ports, "index", [message()], Turn(outcome))
     world.clock.advance(limits.INTENT_GRACE_SECONDS * 10_000)
     assert (await sweep(world.ports)).jobs == 0
+
+
+async def test_a_message_in_the_wrong_queue_leaves_the_job_alone() -> None:
+    world = await memory_world()
+    await pending(world)
+    turn = Turn(jobs.DONE)
+    assert await jobs.handle(world.ports, "import", [message()], turn) == [jobs.Decision("m1", "ack")]
+    assert turn.given == []
+    assert await jobs.claim(world.ports, JOB, "me") is not None

@@ -6,6 +6,7 @@ comes twice, late or never changes nothing, because the row decides and the swee
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -103,19 +104,31 @@ def released(job: Job, now: str) -> Statement:
 
 async def claim(ports: Ports, job_id: str, owner: str) -> Job | None:
     """Take the lease, or None: no such job, not due, parked, or another's lease still runs."""
+    return (await claim_all(ports, [job_id], owner)).get(job_id)
+
+
+async def claim_all(ports: Ports, job_ids: Sequence[str], owner: str, kind: JobKind | None = None) -> dict[str, Job]:
+    """Take the leases that are to be had of ``job_ids``, of jobs of ``kind`` only if it is given; by job id."""
     now_ms = ports.clock.now_ms()
-    now = timestamps.from_ms(now_ms)
     rows = await ports.catalog.query(
         "UPDATE jobs SET status = 'running', attempts = attempts + 1, lease_owner = ?1, lease_expires_at = ?2,"
-        " updated_at = ?3 WHERE job_id = ?4"
+        " updated_at = ?3 WHERE job_id IN (SELECT value FROM json_each(?4)) AND (?5 IS NULL OR kind = ?5)"
         " AND ((status = 'pending' AND available_at <= ?3) OR (status = 'running' AND lease_expires_at <= ?3))"
-        " RETURNING kind, account_id, subject_id, attempts",
-        (owner, timestamps.from_ms(now_ms + LEASE_SECONDS * 1000), now, job_id),
+        " RETURNING job_id, kind, account_id, subject_id, attempts",
+        (
+            owner,
+            timestamps.from_ms(now_ms + LEASE_SECONDS * 1000),
+            timestamps.from_ms(now_ms),
+            json.dumps(list(job_ids)),
+            kind,
+        ),
     )
-    if not rows:
-        return None
-    row = rows[0]
-    return Job(job_id, row["kind"], AccountId(row["account_id"]), row["subject_id"], row["attempts"], owner)
+    return {
+        row["job_id"]: Job(
+            row["job_id"], row["kind"], AccountId(row["account_id"]), row["subject_id"], row["attempts"], owner
+        )
+        for row in rows
+    }
 
 
 async def renew(ports: Ports, job: Job) -> bool:
@@ -165,20 +178,17 @@ async def handle(ports: Ports, queue: QueueName, deliveries: Sequence[Delivery],
     defect (any other exception) is raised after nothing was acknowledged, so that the queue delivers again.
     """
     owner = ports.ids.token(16)
-    claimed: list[tuple[Delivery, Job]] = []
+    named: dict[str, Delivery] = {}
     decisions: list[Decision] = []
-    seen: set[str] = set()
     for delivery in deliveries:
         job_id = delivery.body.get("job_id")
-        if delivery.body.get("version") != 1 or not isinstance(job_id, str) or job_id in seen:
-            decisions.append(Decision(delivery.id, "ack"))
-            continue
-        seen.add(job_id)
-        job = await claim(ports, job_id, owner)
-        if job is None or job.kind != queue:
+        if delivery.body.get("version") != 1 or not isinstance(job_id, str) or job_id in named:
             decisions.append(Decision(delivery.id, "ack"))
         else:
-            claimed.append((delivery, job))
+            named[job_id] = delivery
+    jobs = await claim_all(ports, list(named), owner, queue) if named else {}
+    decisions += [Decision(delivery.id, "ack") for job_id, delivery in named.items() if job_id not in jobs]
+    claimed = [(delivery, jobs[job_id]) for job_id, delivery in named.items() if job_id in jobs]
     if not claimed:
         return decisions
     outcomes = await _run(ports, [job for _, job in claimed], turn)

@@ -40,6 +40,7 @@ T = TypeVar("T")
 _WRITERS = 12
 _ABANDONED_SECONDS = 3600.0
 _COPY_BYTES = 1024 * 1024
+_REMEMBERED_DIRECTORIES = 4096
 _UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 _MISSING = {errno.ENOENT, errno.ENOTDIR}
 
@@ -371,6 +372,8 @@ class FileObjectStore:
                 path.mkdir()
             # Even one that another process made may not have reached the disk yet.
             _sync_directory(path.parent)
+        if len(self._synced) > _REMEMBERED_DIRECTORIES:
+            self._synced.clear()  # it only spares calls; an archive may have any number of directories
         self._synced.update(missing)
 
     def _remove_abandoned(self) -> None:
