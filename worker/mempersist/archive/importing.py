@@ -132,7 +132,7 @@ async def _plan_all(
             " c.revision_id, c.deleted_at, r.manifest_key, r.import_id,"
             " (SELECT json_group_array(tag) FROM (SELECT t.tag FROM conversation_tags AS t"
             " WHERE t.conversation_id = c.conversation_id ORDER BY t.position)) AS tags"
-            " FROM json_each(?) AS wanted JOIN conversations AS c ON c.conversation_id = wanted.value"
+            " FROM json_each(?) AS wanted CROSS JOIN conversations AS c ON c.conversation_id = wanted.value"
             " LEFT JOIN revisions AS r ON r.conversation_id = c.conversation_id AND r.revision_id = c.revision_id"
             " WHERE c.account_id = ?",
             (parameter, account),

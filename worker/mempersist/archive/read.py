@@ -116,7 +116,7 @@ async def _places(
     """Where the page's lines lie, as long as the catalog still stands at the manifest's revision."""
     place = "sequence" if branch == "active" else "ordinal"
     return await ports.catalog.query(
-        f"SELECT m.segment_sha256, m.byte_offset, m.byte_length FROM messages AS m JOIN conversations AS c"
+        f"SELECT m.segment_sha256, m.byte_offset, m.byte_length FROM messages AS m CROSS JOIN conversations AS c"
         " ON c.conversation_id = m.conversation_id AND c.revision_id = ?"
         f" WHERE m.account_id = ? AND m.conversation_id = ? AND m.{place} >= ? AND m.{place} < ? ORDER BY m.{place}",
         (manifest.revision_id, account, manifest.conversation_id, offset, offset + limit),
@@ -132,7 +132,7 @@ async def read_nodes(
     """
     rows = await ports.catalog.query(
         "SELECT m.segment_sha256, m.byte_offset, m.byte_length FROM json_each(?) AS wanted"
-        " JOIN messages AS m ON m.conversation_id = ? AND m.source_node_id = wanted.value"
+        " CROSS JOIN messages AS m ON m.conversation_id = ? AND m.source_node_id = wanted.value"
         " WHERE m.account_id = ? ORDER BY wanted.key",
         (json.dumps(list(source_node_ids)), conversation_id, account),
     )

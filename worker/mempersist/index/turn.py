@@ -236,7 +236,7 @@ async def _embed(ports: Ports, plans: Sequence[_Plan], generation: Generation) -
     for parameter in bulk.json_parameters(views):
         rows += await ports.catalog.query(
             "SELECT chunk_id, vector_id, account_id, conversation_id, body FROM json_each(?) AS wanted"
-            " JOIN chunks ON conversation_id = wanted.value AND generation = ? AND embedded = 0",
+            " CROSS JOIN chunks ON conversation_id = wanted.value AND generation = ? AND embedded = 0",
             (parameter, generation.id),
         )
     records: list[VectorRecord] = []

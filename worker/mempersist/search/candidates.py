@@ -53,9 +53,11 @@ COLUMNS: Final = (
     "k.chunk_id, k.conversation_id, c.revision_id, c.title, k.body, k.sources_json,"
     " coalesce(k.created_at, c.updated_at) AS timestamp, c.namespace, s.status"
 )
+# CROSS JOIN keeps the order: without statistics the planner would rather start from all of an account's
+# conversations than from the few candidates.
 JOINS: Final = (
-    " JOIN conversations AS c ON c.conversation_id = k.conversation_id"
-    " JOIN index_state AS s ON s.conversation_id = k.conversation_id AND s.generation = k.generation"
+    " CROSS JOIN conversations AS c ON c.conversation_id = k.conversation_id"
+    " CROSS JOIN index_state AS s ON s.conversation_id = k.conversation_id AND s.generation = k.generation"
 )
 
 
@@ -81,7 +83,7 @@ async def without_superseded(ports: Ports, scope: Scope, rows: Sequence[Row]) ->
     wanted = [[row["conversation_id"], source[0]] for row in waiting for source in sources[row["chunk_id"]]]
     found = await ports.catalog.query(
         "SELECT m.conversation_id, m.source_node_id, m.segment_sha256, m.byte_offset FROM json_each(?) AS wanted"
-        " JOIN messages AS m ON m.conversation_id = wanted.value ->> 0 AND m.source_node_id = wanted.value ->> 1"
+        " CROSS JOIN messages AS m ON m.conversation_id = wanted.value ->> 0 AND m.source_node_id = wanted.value ->> 1"
         " WHERE m.account_id = ?",
         (json.dumps(wanted), scope.account),
     )

@@ -31,7 +31,8 @@ async def lexical(ports: Ports, scope: Scope, wanted: Sequence[Term]) -> list[Ca
     """The best by bm25, the title weighing three times the body. :raises CatalogError:"""
     condition, params = scope.conversations()
     rows = await ports.catalog.query(
-        f"SELECT {COLUMNS}, f.rank AS score FROM chunks_fts AS f JOIN chunks AS k ON k.chunk_rowid = f.rowid{JOINS}"
+        f"SELECT {COLUMNS}, f.rank AS score FROM chunks_fts AS f"
+        f" CROSS JOIN chunks AS k ON k.chunk_rowid = f.rowid{JOINS}"
         f" WHERE f.chunks_fts MATCH ? AND f.rank MATCH 'bm25({_TITLE_WEIGHT}, 1.0, 1.0)'"
         f" AND k.generation = ? AND {condition} ORDER BY f.rank LIMIT {POOL}",
         (expression(tuple(wanted)), scope.generation, *params),
@@ -51,7 +52,8 @@ async def semantic(ports: Ports, scope: Scope, query: str) -> list[Candidate]:
     scores = {match.id: match.score for match in matches}
     condition, params = scope.conversations()
     rows = await ports.catalog.query(
-        f"SELECT {COLUMNS}, k.vector_id FROM json_each(?) AS near JOIN chunks AS k ON k.vector_id = near.value{JOINS}"
+        f"SELECT {COLUMNS}, k.vector_id FROM json_each(?) AS near"
+        f" CROSS JOIN chunks AS k ON k.vector_id = near.value{JOINS}"
         f" WHERE k.generation = ? AND {condition}",
         (json.dumps(list(scores)), scope.generation, *params),
     )
@@ -78,8 +80,8 @@ async def recent_chunks(ports: Ports, scope: Scope) -> list[RecentChunk]:
     oldest = timestamps.from_ms(ports.clock.now_ms() - RECENT_MAX_AGE_SECONDS * 1000)
     rows = await ports.catalog.query(
         "SELECT c.conversation_id, c.namespace, c.updated_at FROM index_state AS s"
-        " JOIN conversations AS c ON c.conversation_id = s.conversation_id"
-        " JOIN revisions AS r ON r.conversation_id = c.conversation_id AND r.revision_id = c.revision_id"
+        " CROSS JOIN conversations AS c ON c.conversation_id = s.conversation_id"
+        " CROSS JOIN revisions AS r ON r.conversation_id = c.conversation_id AND r.revision_id = c.revision_id"
         " WHERE s.account_id = ? AND s.generation = ? AND s.status <> 'indexed' AND s.queued_at >= ?"
         f" AND c.node_count <= ? AND {condition}"
         " ORDER BY r.operation = 'import', s.status = 'failed', s.queued_at DESC, c.conversation_id LIMIT ?",

@@ -68,8 +68,8 @@ async def _indexed(ports: Ports, account: AccountId, chunk_id: str) -> _Found | 
     scope = Scope(account, await active_generation(ports))
     rows = await ports.catalog.query(
         "SELECT k.chunk_id, k.conversation_id, k.branch_key, k.sources_json, s.status FROM chunks AS k"
-        " JOIN conversations AS c ON c.conversation_id = k.conversation_id AND c.deleted_at IS NULL"
-        " JOIN index_state AS s ON s.conversation_id = k.conversation_id AND s.generation = k.generation"
+        " CROSS JOIN conversations AS c ON c.conversation_id = k.conversation_id AND c.deleted_at IS NULL"
+        " CROSS JOIN index_state AS s ON s.conversation_id = k.conversation_id AND s.generation = k.generation"
         " WHERE k.account_id = ? AND k.chunk_id = ? AND k.generation = ?",
         (account, chunk_id, scope.generation),
     )
@@ -113,7 +113,7 @@ async def _alternate(
     """A slice of the path from the root to the branch's leaf; no sibling branch is ever mixed in."""
     rows = await ports.catalog.query(
         "SELECT m.source_node_id, m.parent_source_node_id, c.revision_id FROM messages AS m"
-        " JOIN conversations AS c ON c.conversation_id = m.conversation_id"
+        " CROSS JOIN conversations AS c ON c.conversation_id = m.conversation_id"
         " WHERE m.account_id = ? AND m.conversation_id = ?",
         (account, found.conversation_id),
     )
