@@ -6,7 +6,7 @@ from typing import Any
 
 from mempersist.archive.deletion import delete_conversation
 from mempersist.archive.model import OWNER, AccountEntry
-from mempersist.catalog import fold
+from mempersist.catalog import account_fold
 from mempersist.imports import uploads
 from mempersist.imports.records import Receipt
 from mempersist.imports.status import import_receipt, import_status
@@ -59,7 +59,7 @@ async def test_the_same_bytes_of_another_account_are_an_import_of_its_own() -> N
     world = await memory_world()
     other = AccountId("other")
     entry = AccountEntry(other, 0, "create", {"defaultNamespace": "personal"}, "2026-01-01T00:00:00.000Z", None)
-    await world.ports.catalog.batch(fold.account_statements(entry, "hash"))
+    await world.ports.catalog.batch(account_fold.statements(entry, "hash"))
     data = exports.as_json([conversation("a", "one")])
     assert [(await bring(world, data, account=account)).counts.created for account in (OWNER, other)] == [1, 1]
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.clients.conftest import BUNDLED_NODE, HERE, MODULES
 from tests.clients.proxy import with_token
-from tests.clients.test_sdk_clients import TOOLS
 from tests.rigs.command import Server, environment
+from tests.test_mcp_tool_definitions import NAMES
 
 pytestmark = pytest.mark.clients
 
@@ -68,4 +68,4 @@ def test_the_inspectors_strict_mode_finds_nothing(server: Server, era: str, tmp_
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     listed = json.loads(done.stdout)
-    assert [tool["name"] for tool in listed.get("result", listed)["tools"]] == TOOLS
+    assert [tool["name"] for tool in listed.get("result", listed)["tools"]] == NAMES

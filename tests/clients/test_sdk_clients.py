@@ -13,21 +13,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.clients.conftest import HERE
 from tests.rigs.command import Server
+from tests.test_mcp_tool_definitions import NAMES
 
 pytestmark = pytest.mark.clients
 
-TOOLS = [
-    "memory_search",
-    "memory_get_context",
-    "memory_get_conversation",
-    "memory_list_conversations",
-    "memory_list_namespaces",
-    "memory_stats",
-    "memory_store",
-    "memory_append",
-    "memory_import_status",
-    "memory_get_capabilities",
-]
 ERAS = ["auto", "legacy", "2026-07-28"]
 
 
@@ -43,7 +32,7 @@ def test_a_typescript_client_stores_and_finds_a_memory(server: Server, node: str
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    assert seen["tools"] == TOOLS
+    assert seen["tools"] == NAMES
     assert seen["stored"]["structuredContent"]["durable"] is True
     hits = seen["found"]["structuredContent"]["results"]
     assert hits[0]["conversationId"] == seen["stored"]["structuredContent"]["conversation_id"]
@@ -59,7 +48,7 @@ async def test_the_python_client_stores_reads_and_finds_a_memory(server: Server,
     async with httpx2.AsyncClient(headers=headers) as http:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
         async with Client(transport, mode=mode) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+            assert [tool.name for tool in (await client.list_tools()).tools] == NAMES
             stored = await call(
                 client, "memory_store", title="Python", messages=[{"role": "user", "content": f"a {word}"}]
             )

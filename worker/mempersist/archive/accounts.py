@@ -8,7 +8,7 @@ from typing import Final
 from mempersist import canonical, timestamps
 from mempersist.archive import codec, keys
 from mempersist.archive.model import OWNER, AccountEntry, AccountOperation, JsonObject
-from mempersist.catalog import fold, intents
+from mempersist.catalog import account_fold, intents
 from mempersist.errors import Code, MempersistError
 from mempersist.ports import AccountId, ObjectNotFound, ObjectStore, Ports, PreconditionFailed, StorageError
 
@@ -56,7 +56,7 @@ async def catch_up(ports: Ports, account: AccountId) -> None:
     """Fold the account's log entries that the catalog has not seen."""
     rows = await ports.catalog.query("SELECT log_seq FROM accounts WHERE account_id = ?", (account,))
     for entry, entry_hash in await log(ports.objects, account, after=rows[0]["log_seq"] if rows else -1):
-        await ports.catalog.batch(fold.account_statements(entry, entry_hash))
+        await ports.catalog.batch(account_fold.statements(entry, entry_hash))
 
 
 async def claim_namespace(ports: Ports, account: AccountId, namespace: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mempersist.archive import accounts, codec, keys, load
 from mempersist.archive.commit import index_job_id, pending_index, projection, send_index_jobs
 from mempersist.archive.model import HeadEntry
-from mempersist.catalog import bulk, fold
+from mempersist.catalog import account_fold, bulk
 from mempersist.concurrency import gather
 from mempersist.imports import projection as import_projection
 from mempersist.index.generation import generation_of
@@ -89,7 +89,7 @@ async def _accounts(ports: Ports, report: RebuildReport) -> None:
                 report.damaged.append(Damage(keys.account_log_prefix(name), str(error)))
                 continue
             for entry, entry_hash in entries:
-                await ports.catalog.batch(fold.account_statements(entry, entry_hash))
+                await ports.catalog.batch(account_fold.statements(entry, entry_hash))
             report.accounts += 1
 
 

@@ -8,14 +8,13 @@ a put returns. Writes run in a few threads, so that concurrent puts share the di
 from __future__ import annotations
 
 import asyncio
-import errno
 import hashlib
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -32,7 +31,8 @@ from mempersist.ports import (
     StorageError,
     UploadedPart,
 )
-from mempersist_ops.stores.embedded.paths import directory_names, path_of, text_of
+from mempersist_ops.stores.embedded.paths import path_of
+from mempersist_ops.stores.embedded.walking import MISSING, walk
 from mempersist_ops.stores.object_rules import check_key, check_part_number, check_parts
 
 T = TypeVar("T")
@@ -42,7 +42,6 @@ _ABANDONED_SECONDS = 3600.0
 _COPY_BYTES = 1024 * 1024
 _REMEMBERED_DIRECTORIES = 4096
 _UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
-_MISSING = {errno.ENOENT, errno.ENOTDIR}
 
 
 class FileObjectStore:
@@ -124,7 +123,7 @@ class FileObjectStore:
                 file.seek(offset)
                 return file.read(-1 if length is None else length)
         except OSError as error:
-            if error.errno in _MISSING:
+            if error.errno in MISSING:
                 raise ObjectNotFound(key) from None
             raise _storage_error(error) from None
 
@@ -133,7 +132,7 @@ class FileObjectStore:
         try:
             return _info(key, path.stat())
         except OSError as error:
-            if error.errno in _MISSING:
+            if error.errno in MISSING:
                 return None
             raise _storage_error(error) from None
 
@@ -147,7 +146,7 @@ class FileObjectStore:
             try:
                 path.unlink()
             except OSError as error:
-                if error.errno not in _MISSING:
+                if error.errno not in MISSING:
                     raise
             else:
                 parents.add(path.parent)
@@ -180,7 +179,7 @@ class FileObjectStore:
         after = cursor.encode() if cursor is not None else None
         last = cursor
         try:
-            for key, path in self._walk(prefix.encode(), after, fold=delimiter == "/"):
+            for key, path in walk(self._objects, prefix.encode(), after, fold=delimiter == "/"):
                 name = key.decode()
                 rest = name[len(prefix) :]
                 folded = prefix + rest.split(delimiter)[0] + delimiter if delimiter and delimiter in rest else None
@@ -199,47 +198,6 @@ class FileObjectStore:
         except OSError as error:
             raise _storage_error(error) from None
         return ObjectPage(tuple(objects), tuple(prefixes), None)
-
-    def _walk(self, prefix: bytes, after: bytes | None, *, fold: bool) -> Iterator[tuple[bytes, Path]]:
-        """Keys that start with ``prefix`` and sort after ``after``, in order, each with its file.
-
-        With ``fold`` a directory below the prefix gives one of its keys only.
-        """
-        start, text = self._objects, b""
-        for part in prefix.split(b"/")[:-1]:
-            names = directory_names(part.decode())
-            start, text = start.joinpath(*names), text + part + b"/"
-        yield from self._walk_directory(start, text, prefix, after, fold)
-
-    def _walk_directory(
-        self, directory: Path, text: bytes, prefix: bytes, after: bytes | None, fold: bool
-    ) -> Iterator[tuple[bytes, Path]]:
-        found: list[tuple[bytes, bool, str]] = []
-        try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    part, continued = text_of(entry.name)
-                    is_directory = entry.is_dir(follow_symlinks=False)
-                    key = text + part + (b"/" if is_directory and not continued else b"")
-                    if not (key.startswith(prefix) or (is_directory and prefix.startswith(key))):
-                        continue
-                    if after is not None and key <= after and not (is_directory and after.startswith(key)):
-                        continue
-                    found.append((key, is_directory, entry.name))
-        except OSError as error:
-            if error.errno in _MISSING:
-                return
-            raise
-        found.sort()
-        for key, is_directory, name in found:
-            below = directory / name
-            if not is_directory:
-                yield key, below
-            elif fold and key.endswith(b"/") and key.startswith(prefix):
-                if after is None or key > after:
-                    yield from _first(self._walk_directory(below, key, key, None, fold=False))
-            else:
-                yield from self._walk_directory(below, key, prefix, after, fold)
 
     # -------------------------------------------------------------- multipart
 
@@ -318,7 +276,7 @@ class FileObjectStore:
             if _UPLOAD_ID.fullmatch(upload_id) and (directory / "key").read_bytes() == key.encode():
                 return directory
         except OSError as error:
-            if error.errno not in _MISSING:
+            if error.errno not in MISSING:
                 raise _storage_error(error) from None
         raise ObjectNotFound(key)
 
@@ -398,12 +356,6 @@ def _on_disk(work: Callable[[], T]) -> T:
         return work()
     except OSError as error:
         raise _storage_error(error) from None
-
-
-def _first(items: Iterator[T]) -> Iterator[T]:
-    for item in items:
-        yield item
-        return
 
 
 def _sync(file: IO[bytes]) -> None:
