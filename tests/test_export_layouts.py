@@ -67,7 +67,7 @@ NEWEST: dict[str, str | bytes] = {
 }
 
 
-async def layout_of(files: dict[str, Any], filename: str = "export.zip") -> ExportLayout:
+async def layout_of(files: dict[str, Any], filename: str = "export") -> ExportLayout:
     return await read_layout(BytesSource(plain(files)), filename)
 
 
@@ -79,7 +79,7 @@ def codes(layout: ExportLayout) -> dict[str, str]:
     return {finding.code: finding.severity for finding in layout.findings}
 
 
-async def refused(data: bytes, filename: str = "export.zip") -> str:
+async def refused(data: bytes, filename: str = "export") -> str:
     with pytest.raises(MempersistError) as caught:
         await read_layout(BytesSource(data), filename)
     assert caught.value.code is Code.PERMANENT_PARSER
@@ -287,6 +287,10 @@ GEMINI = [{"header": "Gemini Apps", "title": "Prompted x", "titleUrl": "https://
 )
 async def test_what_cannot_be_imported_is_called_by_its_name(data: bytes, reason: str) -> None:
     assert await refused(data) == reason
+
+
+async def test_a_damaged_download_is_called_no_zip_and_not_bad_json() -> None:
+    assert await refused(b"\x8f\x02 garbage", "export.ZIP") == "NOT_A_ZIP"
 
 
 async def test_a_file_taken_out_of_an_export_that_holds_no_conversations_is_refused() -> None:

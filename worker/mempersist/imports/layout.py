@@ -108,25 +108,29 @@ class AssetMember:
 async def read_layout(source: ByteSource, filename: str, *, nested: bool = False) -> ExportLayout:
     """Find out what an upload holds.
 
-    :param filename: what the upload is called; only for telling that a wrong file was taken out of an export.
+    :param filename: what the upload is called; only for saying better what is wrong with it.
     :param nested: ``source`` is a ZIP within a ZIP: it need not hold conversations, and is not searched for more ZIPs.
     :raises MempersistError: PERMANENT_PARSER with the reason CLAUDE_EXPORT, GROK_EXPORT, GEMINI_EXPORT,
         NO_CONVERSATIONS, NOT_AN_EXPORT, TOO_MANY_FILES, or one of the scanner's or the archive reader's.
     """
     head = await source.read(0, _HEAD_BYTES)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    no_zip: MempersistError | None = None
     if start not in (b"{", b"["):
         try:
             directory = await read_directory(source)
         except MempersistError as error:
             if error.details["reason"] != "NOT_A_ZIP":
                 raise
+            no_zip = error
         else:
             return await _archive(source, directory, nested=nested)
     for magic, what in _FOREIGN_HEADS:
         if head.startswith(magic):
             message = f"the file is {what}; import the ZIP as ChatGPT made it, or the conversations.json in it"
             raise unreadable("NOT_AN_EXPORT", message)
+    if no_zip is not None and head and filename.lower().endswith(".zip"):
+        raise no_zip
     await first_position(source)
     _refuse_foreign(roles.vendor_of_json(head))
     if roles.role_of(filename) not in ("conversations", "unknown") and b'"mapping"' not in head:

@@ -123,7 +123,7 @@ async def read_directory(source: ByteSource) -> Directory:
     if (await source.read(0, 4)).startswith((b"PK\3\4", b"PK\7\x08")):
         message = "the end of the ZIP is missing: download or upload it again"
         raise unreadable("TRUNCATED_ARCHIVE", message)
-    raise unreadable("NOT_A_ZIP", "the file is not a ZIP archive")
+    raise unreadable("NOT_A_ZIP", "the file is not a ZIP archive; download the export again")
 
 
 async def members(
