@@ -9,6 +9,7 @@ import pytest
 
 from mempersist.mcp.access import host_allowed, origin_allowed
 from mempersist.service import Settings
+from tests.rigs.http import door
 from tests.rigs.mcp import PUBLIC_URL, Client, client, parsed
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -24,6 +25,15 @@ async def test_everything_but_post_is_405_and_told_so(method: str) -> None:
         response = await at.send(b"", method=method)
         assert response.status == 405
         assert response.headers["Allow"] == "POST"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+async def test_both_forms_of_the_path_answer_without_a_redirect(path: str) -> None:
+    async with door() as at:
+        response = await at.client.post(path, json=PING)
+        assert (response.status_code, response.json()["result"]) == (200, {})
+        response = await at.client.get(path)
+        assert (response.status_code, response.headers["allow"]) == (405, "POST")
 
 
 # ------------------------------------------------------------------ bearer

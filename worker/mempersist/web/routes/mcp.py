@@ -18,4 +18,5 @@ async def mcp(context: Context) -> Response:
     return Response(answer.status, answer.headers, answer.body, answer.code, answer.defect)
 
 
-ROUTES: Final = (Route("*", "/mcp", mcp),)
+# Clients send either form, and a redirect from one to the other would lose their Authorization header.
+ROUTES: Final = (Route("*", "/mcp", mcp), Route("*", "/mcp/", mcp))
