@@ -194,7 +194,7 @@ def main(arguments: Any = None) -> None:
 
 
 def _short(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and value < 10 else value
+    return f"{value:.2f}" if isinstance(value, float) and value < 10 else value
 
 
 if __name__ == "__main__":
