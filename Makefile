@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 DEMO ?= --data-dir .mempersist
 PYTEST := $(BIN)/pytest
 
-.PHONY: demo test test-clients test-long check lock clean
+.PHONY: demo test test-clients test-worker test-long check lock clean
 
 demo: $(VENV)/installed  ## import the bundled sample, answer a search, serve it
 	$(BIN)/mempersist demo $(DEMO)
 
 test: check  ## style, types, and every test that takes seconds
-	$(PYTEST) -m "not clients and not long"
+	$(PYTEST) -m "not clients and not worker and not long"
 
 check: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -22,7 +22,10 @@ check: $(VENV)/installed-test
 test-clients: $(VENV)/installed-clients  ## the server under foreign MCP clients and the conformance suite
 	$(PYTEST) -m clients
 
-test-long: $(VENV)/installed-test  ## the tests that take minutes
+test-worker: $(VENV)/installed-worker  ## the Worker in Pyodide over real D1, R2 and queues, and its bundle
+	$(PYTEST) -m "worker and not long"
+
+test-long: $(VENV)/installed-worker  ## the tests that take minutes
 	$(PYTEST) -m long
 
 lock:  ## pin what pyproject.toml asks for, with hashes; needs uv
@@ -32,7 +35,7 @@ lock:  ## pin what pyproject.toml asks for, with hashes; needs uv
 	  --no-emit-index-url --no-header --no-annotate -q -o requirements-test.lock
 
 clean:  ## remove what the commands above made, the demo's archive included
-	rm -rf $(VENV) .mempersist tests/clients/node_modules .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mempersist tests/{clients,wrangler,rigs/worker}/node_modules .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -53,6 +56,13 @@ $(VENV)/installed-test: $(VENV)/installed requirements-test.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.lock
 	@touch $@
 
+NPM_INSTALL := npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+
+$(VENV)/installed-worker: $(VENV)/installed-test tests/rigs/worker/package-lock.json tests/wrangler/package-lock.json
+	$(NPM_INSTALL) --prefix tests/rigs/worker
+	$(NPM_INSTALL) --prefix tests/wrangler
+	@touch $@
+
 $(VENV)/installed-clients: $(VENV)/installed-test tests/clients/package-lock.json
-	npm install --prefix tests/clients --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(NPM_INSTALL) --prefix tests/clients
 	@touch $@

@@ -36,13 +36,13 @@ from mempersist.index.generation import ensure_generation, generation_of
 from mempersist.index.terms import expression, terms
 from mempersist.ports import Ports, VectorRecord
 from mempersist.search.query import search
+from mempersist.system import SystemClock, SystemIds
 from mempersist_ops import migrations
 from mempersist_ops.embedding.static import load_default
 from mempersist_ops.stores.embedded.catalog import SqliteCatalog
 from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
 from mempersist_ops.stores.memory.objects import MemoryObjectStore
 from mempersist_ops.stores.memory.queue import MemoryQueue
-from mempersist_ops.stores.system import SystemClock, SystemIds
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUERIES = 60

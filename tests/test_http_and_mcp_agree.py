@@ -13,6 +13,8 @@ from tests.rigs import writes
 from tests.rigs.http import Door, door
 from tests.rigs.worlds import drain
 
+EVERY_HOST = True
+
 
 async def over_mcp(at: Door, tool: str, arguments: dict[str, Any]) -> tuple[bool, Any]:
     """Whether the tool succeeded, and its answer or its error."""

@@ -14,8 +14,10 @@ from mempersist.ports import CatalogError, Row, SqlValue, StorageError
 from mempersist_ops.stores.memory.catalog import MemoryCatalog
 from mempersist_ops.stores.memory.objects import MemoryObjectStore
 from tests.rigs import writes
+from tests.rigs.hosts import new_world
 from tests.rigs.http import door
-from tests.rigs.worlds import memory_world
+
+EVERY_HOST = True
 
 
 class BrokenCatalog(MemoryCatalog):
@@ -78,22 +80,25 @@ async def test_the_front_page_names_the_endpoint_to_people_and_programs() -> Non
         page = await at.client.get("/", headers={"Accept": "text/html,*/*"})
         data = await at.client.get("/")
         posted = await at.client.post("/", json={"jsonrpc": "2.0", "id": 1, "method": "initialize"})
-    assert "http://127.0.0.1:8787/mcp" in page.text
+    endpoint = str(at.client.base_url.join("/mcp"))
+    assert endpoint in page.text
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
-    assert data.json()["mcp"] == "http://127.0.0.1:8787/mcp"
+    assert data.json()["mcp"] == endpoint
     assert posted.status_code == 405
-    assert "http://127.0.0.1:8787/mcp" in posted.json()["error"]["message"]
+    assert endpoint in posted.json()["error"]["message"]
 
 
+@pytest.mark.in_process
 async def test_ready_says_whether_the_catalog_answers() -> None:
-    world = await memory_world()
+    world = await new_world()
     async with door(world, ports=replace(world.ports, catalog=BrokenCatalog(CatalogError("no")))) as at:
         alive, ready = await at.client.get("/healthz"), await at.client.get("/readyz")
     assert (alive.status_code, ready.status_code) == (200, 503)
 
 
+@pytest.mark.in_process
 async def test_a_store_that_cannot_answer_is_503_with_a_code_and_no_details() -> None:
-    world = await memory_world()
+    world = await new_world()
     written = await writes.store(world.ports, "hello")
     async with door(world, ports=replace(world.ports, catalog=BrokenCatalog(CatalogError("table secrets")))) as at:
         answer = await at.client.get("/api/imports")
@@ -105,10 +110,11 @@ async def test_a_store_that_cannot_answer_is_503_with_a_code_and_no_details() ->
     assert "fire" not in answer.text
 
 
+@pytest.mark.in_process
 async def test_a_defect_answers_500_and_the_log_has_its_place_but_not_its_words(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = await memory_world()
+    world = await new_world()
     with caplog.at_level(logging.INFO, "mempersist"):
         async with door(world, ports=replace(world.ports, catalog=BrokenCatalog(KeyError("my secret")))) as at:
             answer = await at.client.get("/api/imports")
@@ -119,6 +125,7 @@ async def test_a_defect_answers_500_and_the_log_has_its_place_but_not_its_words(
     assert "secret" not in caplog.text + answer.text
 
 
+@pytest.mark.in_process
 async def test_a_request_leaves_one_line_of_ids_counts_and_codes(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "mempersist"):
         async with door() as at:

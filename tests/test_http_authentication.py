@@ -11,8 +11,10 @@ from mempersist.service import Service
 from mempersist.web.app import respond
 from mempersist.web.auth import authenticate
 from mempersist.web.http import Request
+from tests.rigs.hosts import new_world
 from tests.rigs.http import SETTINGS, TOKEN, door
-from tests.rigs.worlds import memory_world
+
+EVERY_HOST = True
 
 PATHS = [
     ("GET", "/api/search"),
@@ -35,7 +37,7 @@ async def test_every_path_below_api_asks_for_a_token_before_it_reads_the_body(me
         read.append(1)
         yield b"x"
 
-    service = Service((await memory_world()).ports, SETTINGS)
+    service = Service((await new_world()).ports, SETTINGS)
     answer = await respond(service, Request(method, path, headers={"content-length": "1"}, body=body()))
     assert answer.status == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="mempersist"'
@@ -49,7 +51,7 @@ async def test_the_mcp_endpoint_does_not_read_a_strangers_body_either() -> None:
         read.append(1)
         yield b"{}"
 
-    service = Service((await memory_world()).ports, SETTINGS)
+    service = Service((await new_world()).ports, SETTINGS)
     headers = {"content-length": "2", "host": "127.0.0.1:8787", "content-type": "application/json"}
     answer = await respond(service, Request("POST", "/mcp", headers=headers, body=body()))
     assert answer.status == 401

@@ -13,8 +13,11 @@ from mempersist.limits import MAX_DIRECT_IMPORT_BYTES, MAX_MULTIPART_PART_BYTES,
 from mempersist.service import Service
 from mempersist.web.app import respond
 from mempersist.web.http import Request
+from tests.rigs.hosts import new_world
 from tests.rigs.http import SETTINGS, TOKEN, Door, door
-from tests.rigs.worlds import drain, memory_world
+from tests.rigs.worlds import drain
+
+EVERY_HOST = True
 
 
 def export(*titles: str) -> bytes:
@@ -118,10 +121,11 @@ async def _respond(path: str, length: str | None, method: str = "POST") -> Any:
     headers = {"authorization": f"Bearer {TOKEN}", "x-filename": "a.json"}
     if length is not None:
         headers["content-length"] = length
-    service = Service((await memory_world()).ports, SETTINGS)
+    service = Service((await new_world()).ports, SETTINGS)
     return await respond(service, Request(method, path, headers=headers, body=body()))
 
 
+@pytest.mark.in_process
 async def test_a_length_is_required_and_one_too_long_is_refused_unread() -> None:
     assert (await _respond("/api/imports/direct", None)).status == 411
     assert (await _respond("/api/imports/direct", str(MAX_DIRECT_IMPORT_BYTES + 1))).status == 413

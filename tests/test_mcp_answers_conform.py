@@ -16,8 +16,11 @@ from mempersist.mcp import budget
 from mempersist.mcp.registry import TOOLS
 from tests.rigs import writes
 from tests.rigs.conversations import conversation, node
+from tests.rigs.hosts import new_world
 from tests.rigs.mcp import LEGACY, MODERN, Client, client
-from tests.rigs.worlds import drain, memory_world
+from tests.rigs.worlds import drain
+
+EVERY_HOST = True
 
 EXPORT = json.dumps(
     [
@@ -43,7 +46,7 @@ EXPORT = json.dumps(
 
 async def filled() -> tuple[Client, dict[str, list[dict[str, Any]]]]:
     """A client of a system that holds something of everything, and calls of every tool that must succeed."""
-    world = await memory_world()
+    world = await new_world()
     nodes = [node("a", None), node("b", "a", "one barometer"), node("c", "a", "another", role="assistant")]
     (outcome,) = await writes.bring(world.ports, conversation("s1", nodes))
     stored = await writes.store(world.ports, "A barometer", "It falls.", tags=["weather"])
@@ -63,7 +66,13 @@ async def filled() -> tuple[Client, dict[str, list[dict[str, Any]]]]:
             {**known, "format": "compact", "offset": 1},
             {"conversation_id": outcome.conversation_id, "branch": "all"},
         ],
+        "memory_get_conversations": [
+            {"requests": [known, {"conversation_id": outcome.conversation_id, "branch": "all"}]},
+            {"requests": [known, {"conversation_id": "0" * 64}], "max_serialized_bytes": 4096},
+        ],
         "memory_list_conversations": [{}, {"limit": 1}, {"tags": ["weather"], "tag_mode": "any"}],
+        "memory_list_revisions": [known, {**known, "limit": 1}],
+        "memory_resolve_conversations": [{"requests": [{"title": "Title"}, {"title": "nothing like it"}]}],
         "memory_list_namespaces": [{}],
         "memory_stats": [{}],
         "memory_store": [
@@ -78,6 +87,8 @@ async def filled() -> tuple[Client, dict[str, list[dict[str, Any]]]]:
         ],
         "memory_import_status": [{"import_id": accepted.import_id}],
         "memory_get_capabilities": [{}],
+        "search": [{"query": "barometer"}, {"query": "nothing like it"}],
+        "fetch": [{"id": stored.conversation_id}, {"id": f"{stored.conversation_id}:1"}],
     }
 
 

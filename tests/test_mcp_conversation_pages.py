@@ -14,8 +14,10 @@ from mempersist.archive.read import ConversationView, MessageView
 from mempersist.mcp import budget, messages
 from tests.rigs import writes
 from tests.rigs.conversations import chain, conversation, node
+from tests.rigs.hosts import new_world
 from tests.rigs.mcp import Client, client
-from tests.rigs.worlds import memory_world
+
+EVERY_HOST = True
 
 CEILING = limits.RECOMMENDED_TOOL_OUTPUT_BYTES
 SCRIPTS = (
@@ -30,7 +32,7 @@ SCRIPTS = (
 
 
 async def stored(*texts: str, **changes: Any) -> tuple[Client, str]:
-    world = await memory_world()
+    world = await new_world()
     written = await writes.store(world.ports, *texts, **changes)
     return await client(world.ports), written.conversation_id
 
@@ -49,7 +51,7 @@ async def walk(at: Client, conversation_id: str, **arguments: Any) -> list[dict[
 
 
 async def test_a_canonical_page_has_everything_of_its_messages() -> None:
-    world = await memory_world()
+    world = await new_world()
     raw = {"id": "b", "message": {"content": {"content_type": "text", "parts": ["Hi"]}, "author": {"role": "user"}}}
     picture = AssetRef("file-1", "sediment://file-1", "image", "cat.png", "image/png")
     nodes = [
@@ -131,7 +133,7 @@ async def test_a_compact_page_has_who_said_what_and_when() -> None:
 
 
 async def test_the_branch_all_lists_every_node_and_the_active_one_what_a_reader_saw() -> None:
-    world = await memory_world()
+    world = await new_world()
     nodes = [
         node("a", None),
         node("b", "a", "question"),
@@ -148,7 +150,7 @@ async def test_the_branch_all_lists_every_node_and_the_active_one_what_a_reader_
 
 
 async def test_an_earlier_revision_is_read_as_it_was() -> None:
-    world = await memory_world()
+    world = await new_world()
     first = await writes.store(world.ports, "one")
     await writes.append(world.ports, first, "two")
     at = await client(world.ports)
@@ -159,7 +161,7 @@ async def test_an_earlier_revision_is_read_as_it_was() -> None:
 
 
 async def test_many_anomalies_are_counted_not_listed() -> None:
-    world = await memory_world()
+    world = await new_world()
     odd = tuple(f"odd:{index}" for index in range(50))
     (outcome,) = await writes.bring(world.ports, chain("s1", "x", anomalies=odd))
     page = await (await client(world.ports)).answer("memory_get_conversation", conversation_id=outcome.conversation_id)
@@ -203,7 +205,7 @@ async def test_a_message_too_large_for_any_page_is_named_and_passed_over() -> No
 
 
 async def test_a_message_that_only_its_structure_makes_too_large_is_there_in_the_compact_format() -> None:
-    world = await memory_world()
+    world = await new_world()
     raw = {"message": {"content": {"content_type": "code", "result": "y" * CEILING}}}
     (outcome,) = await writes.bring(world.ports, conversation("s1", [Node("a", None, "tool", "short", raw=raw)]))
     at = await client(world.ports)
@@ -223,7 +225,7 @@ async def test_large_titles_and_tags_take_room_from_the_messages_not_from_the_ce
 
 async def test_a_page_reads_only_so_many_bytes_from_the_store() -> None:
     texts = ["w" * 900_000] * 12
-    world = await memory_world()
+    world = await new_world()
     written = await writes.store(world.ports, *texts)
     read = 0
     get = world.ports.objects.get

@@ -12,6 +12,8 @@ from mempersist.mcp.eras import VERSIONS
 from mempersist.mcp.protocol import SERVER_INFO
 from tests.rigs.mcp import CLIENT_META, LEGACY, MODERN, Client, client, modern_headers, parsed, tool
 
+EVERY_HOST = True
+
 
 def message(method: str, params: Any = None, **meta: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 7, "method": method, "params": {**(params or {}), "_meta": {**CLIENT_META, **meta}}}
@@ -64,6 +66,7 @@ async def test_earlier_eras_need_no_version_header(version: str | None) -> None:
     assert (await at.legacy("tools/list", version=version))["result"]["tools"]
 
 
+@pytest.mark.in_process
 async def test_results_of_earlier_eras_get_nothing_added() -> None:
     at = await echoing()
     assert set((await at.legacy("tools/list"))["result"]) == {"tools"}
@@ -101,6 +104,7 @@ async def test_discover_names_every_version_newest_first() -> None:
     assert result["cacheScope"] == "public"
 
 
+@pytest.mark.in_process
 @pytest.mark.parametrize(
     ("method", "params"), [("server/discover", {}), ("tools/list", {}), ("tools/call", {"name": "echo"})]
 )
@@ -147,6 +151,7 @@ async def test_the_clients_name_is_optional_in_the_envelope() -> None:
     assert "result" in await (await client()).modern("tools/list")
 
 
+@pytest.mark.in_process
 @pytest.mark.parametrize(
     "headers",
     [
@@ -168,6 +173,7 @@ async def test_headers_that_do_not_mirror_the_body_are_400_header_mismatch(heade
     assert parsed(response)["id"] == 7
 
 
+@pytest.mark.in_process
 @pytest.mark.parametrize(
     ("name", "header"),
     [

@@ -12,8 +12,11 @@ from mempersist.mcp import budget
 from mempersist.mcp.registry import TOOLS
 from mempersist.mcp.tool import find
 from tests.rigs import writes
+from tests.rigs.hosts import new_world
 from tests.rigs.mcp import client
-from tests.rigs.worlds import drain, memory_world
+from tests.rigs.worlds import drain
+
+EVERY_HOST = True
 
 CEILING = limits.RECOMMENDED_TOOL_OUTPUT_BYTES
 WIDE_TITLE = "\U0001f600" * limits.MAX_TITLE_CHARS
@@ -21,7 +24,7 @@ WIDE_TAGS = [f"{index:02d}" + "\U0001f600" * 62 for index in range(limits.MAX_TA
 
 
 async def test_a_page_of_conversations_ends_early_and_the_next_goes_on_after_it() -> None:
-    world = await memory_world()
+    world = await new_world()
     for _ in range(15):
         await writes.store(world.ports, "x", title=WIDE_TITLE, tags=WIDE_TAGS)
         world.clock.advance(1000)
@@ -41,7 +44,7 @@ async def test_a_page_of_conversations_ends_early_and_the_next_goes_on_after_it(
 
 
 async def test_namespaces_that_do_not_fit_are_counted_and_totals_stay_whole() -> None:
-    world = await memory_world()
+    world = await new_world()
     for index in range(200):
         await accounts.claim_namespace(world.ports, OWNER, f"{index:03d}" + "\U0001f600" * 97)
     await writes.store(world.ports, "x", namespace="199" + "\U0001f600" * 97)
@@ -54,7 +57,7 @@ async def test_namespaces_that_do_not_fit_are_counted_and_totals_stay_whole() ->
 
 
 async def test_findings_that_do_not_fit_are_counted() -> None:
-    world = await memory_world()
+    world = await new_world()
     broken = [{"id": "\U0001f600" * 100 + str(index), "title": "x", "mapping": index} for index in range(120)]
     body = budget.encode(broken)
     accepted = await uploads.direct(

@@ -14,6 +14,8 @@ from mempersist.mcp import jsonrpc
 from mempersist.mcp.jsonrpc import RpcError
 from tests.rigs.mcp import client, parsed
 
+EVERY_HOST = True
+
 IDS = st.one_of(st.integers(), st.text(st.characters(codec=None)))
 
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from mempersist import limits
 from mempersist.mcp import budget, receipts
 from mempersist.ports import Ports, QueueUnavailable, StorageError
+from tests.rigs.hosts import new_world
 from tests.rigs.mcp import Client, client
-from tests.rigs.worlds import memory_world
+
+EVERY_HOST = True
 
 CEILING = limits.MAX_RECEIPT_BYTES
 
@@ -137,7 +139,7 @@ async def test_a_repeated_key_answers_with_the_first_write() -> None:
     ],
 )
 async def test_a_bad_write_is_refused_before_storage_is_touched(arguments: dict[str, Any]) -> None:
-    world = await memory_world()
+    world = await new_world()
     at = await client(world.ports)
     keys = await world.ports.objects.list("")
     error = await at.refused("memory_store", **{"title": "T", "messages": messages("x"), **arguments})
@@ -149,11 +151,12 @@ async def test_a_bad_write_is_refused_before_storage_is_touched(arguments: dict[
 # ------------------------------------------------------------------ trouble
 
 
+@pytest.mark.in_process
 async def test_a_queue_that_is_down_leaves_the_write_durable() -> None:
     async def send(*_: object, **__: object) -> None:
         raise QueueUnavailable("down")
 
-    world = await memory_world()
+    world = await new_world()
     receipt = await store(await client(replaced(world.ports, "queue", send=send)), "one", verify=True)
     assert receipt["durable"] is True
     assert receipt["indexing"]["status"] == "failed"
@@ -161,11 +164,12 @@ async def test_a_queue_that_is_down_leaves_the_write_durable() -> None:
     assert receipt["verification"]["status"] == "passed"
 
 
+@pytest.mark.in_process
 async def test_storage_that_is_down_is_a_refusal_without_a_receipt() -> None:
     async def put(*_: object, **__: object) -> None:
         raise StorageError("down")
 
-    world = await memory_world()
+    world = await new_world()
     error = await (await client(replaced(world.ports, "objects", put=put))).refused(
         "memory_store", title="T", messages=messages("one")
     )
@@ -173,9 +177,10 @@ async def test_storage_that_is_down_is_a_refusal_without_a_receipt() -> None:
     assert "durable" not in error
 
 
+@pytest.mark.in_process
 @pytest.mark.parametrize("failure", [StorageError("secret"), RuntimeError("secret"), RecursionError("secret")])
 async def test_a_readback_that_fails_leaves_the_write_durable(failure: Exception) -> None:
-    world = await memory_world()
+    world = await new_world()
     head = world.ports.objects.get
 
     async def get(key: str, **range_of: Any) -> bytes:
@@ -191,8 +196,9 @@ async def test_a_readback_that_fails_leaves_the_write_durable(failure: Exception
     assert "secret" not in verification["readback_error"]
 
 
+@pytest.mark.in_process
 async def test_a_readback_that_fails_after_the_check_passed_is_told_apart() -> None:
-    world = await memory_world()
+    world = await new_world()
     at = await client(world.ports)
     query = world.ports.catalog.query
 

@@ -12,14 +12,17 @@ from mempersist.ports import IndexUnavailable
 from mempersist.text import printable
 from tests.rigs import writes
 from tests.rigs.conversations import conversation, node
+from tests.rigs.hosts import new_world
 from tests.rigs.mcp import Client, client
-from tests.rigs.worlds import drain, memory_world
+from tests.rigs.worlds import drain
+
+EVERY_HOST = True
 
 CEILING = limits.RECOMMENDED_TOOL_OUTPUT_BYTES
 
 
 async def indexed(*texts: str, **changes: Any) -> Client:
-    world = await memory_world()
+    world = await new_world()
     await writes.store(world.ports, *texts, **changes)
     await drain(world)
     return await client(world.ports)
@@ -60,7 +63,7 @@ async def test_a_result_is_a_reference_and_a_snippet() -> None:
 
 
 async def test_what_was_just_stored_is_found_before_it_is_indexed() -> None:
-    world = await memory_world()
+    world = await new_world()
     await writes.store(world.ports, "Nobody expects the barometer.")
     hit = await best_hit(await client(world.ports), "barometer")
     assert hit["sources"] == ["recent_canonical"]
@@ -78,8 +81,9 @@ async def test_namespace_and_tags_are_compared_as_they_are_kept() -> None:
     assert len(found["results"]) == 1
 
 
+@pytest.mark.in_process
 async def test_a_channel_that_cannot_answer_is_named() -> None:
-    world = await memory_world()
+    world = await new_world()
     await writes.store(world.ports, "A barometer.")
     await drain(world)
 
@@ -93,7 +97,7 @@ async def test_a_channel_that_cannot_answer_is_named() -> None:
 
 
 async def test_results_that_do_not_fit_are_counted() -> None:
-    world = await memory_world()
+    world = await new_world()
     tags = [f"{index:02d}" + "😀" * 62 for index in range(20)]
     for index in range(20):
         await writes.store(world.ports, f"A barometer, number {index}.", title="\U0001f600" * 500, tags=tags)
@@ -169,7 +173,7 @@ async def test_the_match_in_a_message_too_large_to_show_comes_as_an_excerpt() ->
 
 
 async def test_an_alternate_branch_never_mixes_in_the_sibling() -> None:
-    world = await memory_world()
+    world = await new_world()
     nodes = [
         node("a", None, filler(90, "root")),
         node("b", "a", filler(90, "rejected"), role="assistant"),

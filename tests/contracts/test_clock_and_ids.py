@@ -10,8 +10,8 @@ import pytest
 
 from mempersist import timestamps
 from mempersist.ports import Clock, Ids
+from mempersist.system import SystemClock, SystemIds
 from mempersist_ops.stores.memory.system import ManualClock, SeededIds
-from mempersist_ops.stores.system import SystemClock, SystemIds
 
 CLOCKS: dict[str, Callable[[], Clock]] = {"memory": ManualClock, "embedded": SystemClock}
 IDS: dict[str, Callable[[], Ids]] = {"memory": SeededIds, "embedded": SystemIds}

@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from mempersist.ports import Embedder, Vector
 from mempersist_ops.embedding.static import load_default
 from mempersist_ops.stores.memory.embedder import HashEmbedder
+from tests.rigs.adapters import adapters
+from tests.rigs.worker.ports import RigEmbedder
+from tests.rigs.worker.process import running
 
-EMBEDDERS: dict[str, Callable[[], Embedder]] = {"memory": HashEmbedder, "static": cache(load_default)}
+EMBEDDERS: dict[str, Callable[[], Embedder]] = {
+    "memory": HashEmbedder,
+    "static": cache(load_default),
+    "worker": lambda: RigEmbedder(running()),
+}
 
 ODD_TEXTS = {
     "nothing": "",
@@ -33,9 +40,14 @@ ODD_TEXTS = {
 }
 
 
-@pytest.fixture(params=sorted(EMBEDDERS))
-def embedder(request: pytest.FixtureRequest) -> Embedder:
-    return EMBEDDERS[request.param]()
+@pytest.fixture(params=adapters(EMBEDDERS))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def embedder(name: str) -> Embedder:
+    return EMBEDDERS[name]()
 
 
 async def passages(embedder: Embedder, *texts: str) -> Sequence[Vector]:
@@ -93,15 +105,15 @@ async def test_the_same_text_always_has_the_same_vector(embedder: Embedder) -> N
     assert list(first[0]) == list((await passages(embedder, "the same text"))[0])
 
 
-async def test_another_embedder_of_the_same_name_gives_the_same_vectors(embedder: Embedder) -> None:
-    other = HashEmbedder() if isinstance(embedder, HashEmbedder) else load_default()
+async def test_another_embedder_of_the_same_name_gives_the_same_vectors(name: str, embedder: Embedder) -> None:
+    other = {**EMBEDDERS, "static": load_default}[name]()
     assert other is not embedder
     assert other.model == embedder.model
     text = "A generation holds vectors of one name only."
     assert list((await passages(other, text))[0]) == list((await passages(embedder, text))[0])
 
 
-@pytest.mark.parametrize("name", sorted(EMBEDDERS))
+@pytest.mark.parametrize("name", adapters(EMBEDDERS))
 @given(texts=st.lists(st.text(st.characters(codec=None), max_size=40), max_size=6))
 async def test_a_vector_depends_on_its_text_alone_and_stands_in_its_place(name: str, texts: list[str]) -> None:
     embedder = EMBEDDERS[name]()

@@ -24,12 +24,13 @@ from mempersist.limits import (
     VECTOR_MAX_UPSERT,
 )
 from mempersist.ports import MetadataValue, VectorIndex, VectorIndexInfo, VectorRecord
+from tests.rigs.adapters import adapters
 from tests.rigs.vectors import VECTOR_INDEXES, found, record
 
 X, Y = (1.0, 0.0), (0.0, 1.0)
 
 
-@pytest.fixture(params=sorted(VECTOR_INDEXES))
+@pytest.fixture(params=adapters(VECTOR_INDEXES))
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorIndex]:
     adapter = VECTOR_INDEXES[request.param](tmp_path, 2)
     yield adapter
@@ -319,7 +320,7 @@ def cosine(one: list[float], other: list[float]) -> float:
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
 
 
-@pytest.mark.parametrize("adapter", sorted(VECTOR_INDEXES))
+@pytest.mark.parametrize("adapter", adapters(VECTOR_INDEXES))
 @settings(max_examples=60, deadline=None)
 @given(steps=mutations, query=vectors, top_k=st.integers(1, 6))
 def test_any_history_gives_the_best_by_cosine(

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from mempersist.ports import Catalog, Statement
 from mempersist_ops.stores.embedded.catalog import SqliteCatalog
 from mempersist_ops.stores.memory.catalog import MemoryCatalog
+from tests.rigs.worker.ports import RigCatalog, new_catalog
+from tests.rigs.worker.process import running
 
 
 class ClosableCatalog(Catalog, Protocol):
@@ -18,7 +20,19 @@ class ClosableCatalog(Catalog, Protocol):
 CATALOGS: dict[str, Callable[[Path], ClosableCatalog]] = {
     "memory": lambda _: MemoryCatalog(),
     "embedded": lambda directory: SqliteCatalog(directory / "catalog.sqlite3"),
+    "worker": lambda _: new_catalog(running()),
 }
+
+
+def is_local(catalog: Catalog) -> bool:
+    """Whether SQLite runs in this process: D1 does not say which statement of a batch failed, and Miniflare's D1 does
+    not enforce some documented limits of production."""
+    return not isinstance(catalog, RigCatalog)
+
+
+def at(catalog: Catalog, statement: int, count: int) -> str:
+    """The pattern of how an error names the statement of a batch, where the database tells."""
+    return f"^statement {statement} of {count}: " if is_local(catalog) else r"^\b"
 
 
 async def run(catalog: Catalog, *statements: str) -> None:

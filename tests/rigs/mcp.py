@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+
 from mempersist.accounts.principal import READ, WRITE, Principal
 from mempersist.archive.model import OWNER, JsonObject
 from mempersist.mcp import fields
@@ -15,11 +17,13 @@ from mempersist.mcp.registry import TOOLS
 from mempersist.mcp.tool import Call, Tool
 from mempersist.ports import AccountId, Ports
 from mempersist.service import Service, Settings
-from tests.rigs.worlds import memory_world
+from tests.rigs.hosts import is_worker, new_world
+from tests.rigs.worker.process import TOKEN, running
 
 MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26")
 PUBLIC_URL = "https://memory.example"
+CURSOR_KEYS = (("first", b"1" * 32),)
 CLIENT_META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -46,7 +50,16 @@ class Client:
     async def send(self, body: Any, headers: Mapping[str, str] | None = None, method: str = "POST") -> McpResponse:
         """One HTTP request; ``body`` is bytes, or a value to be sent as JSON."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if is_worker(self.service.ports):
+            return await self._over_http(data, headers or {}, method)
         return await handle(method, headers or {}, data, self.who, self.service, tools=self.tools)
+
+    async def _over_http(self, data: bytes, headers: Mapping[str, str], method: str) -> McpResponse:
+        assert (self.who, self.tools) == (principal(), TOOLS), "the Worker serves its own tools to its owner"
+        given = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **headers}
+        async with httpx.AsyncClient(base_url=running().url, timeout=60) as connection:
+            answer = await connection.request(method, "/mcp", content=data, headers=given)
+        return McpResponse(answer.status_code, dict(answer.headers), answer.content)
 
     async def legacy(self, method: str, params: Any = None, version: str | None = "2025-11-25") -> Any:
         """The whole JSON-RPC answer in an earlier era."""
@@ -95,8 +108,8 @@ def parsed(response: McpResponse) -> Any:
 async def client(ports: Ports | None = None, who: Principal | None = None, **changes: Any) -> Client:
     """A client of a new service in memory, or of one over ``ports``. ``changes`` go into its settings."""
     if ports is None:
-        ports = (await memory_world()).ports
-    settings: dict[str, Any] = {"public_url": PUBLIC_URL, **changes}
+        ports = (await new_world()).ports
+    settings: dict[str, Any] = {"public_url": PUBLIC_URL, "cursor_keys": CURSOR_KEYS, **changes}
     return Client(Service(ports, Settings(**settings)), who or principal())
 
 

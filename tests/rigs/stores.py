@@ -11,10 +11,13 @@ from mempersist_ops.stores.embedded.objects import FileObjectStore
 from mempersist_ops.stores.embedded.queue import SqliteQueue
 from mempersist_ops.stores.memory.objects import MemoryObjectStore
 from mempersist_ops.stores.memory.queue import MemoryQueue
+from tests.rigs.worker.ports import new_objects
+from tests.rigs.worker.process import running
 
 OBJECT_STORES: dict[str, Callable[[Path], ObjectStore]] = {
     "memory": lambda _: MemoryObjectStore(),
     "embedded": FileObjectStore,
+    "worker": lambda _: new_objects(running()),
 }
 QUEUES: dict[str, Callable[[Path, Clock], ConsumerQueue]] = {
     "memory": lambda _, clock: MemoryQueue(clock),

@@ -82,10 +82,14 @@ async def _ready(world: World) -> World:
 
 
 async def drain(world: World, *, limit: int = 10_000, ports: Ports | None = None) -> None:
-    """Deliver what is due on both queues until nothing is. The clock stands still.
+    """Deliver what is due on both queues until nothing is. The clock stands still; a host that has consumers of its
+    own delivers to those.
 
     :param ports: deliver through these instead of the world's own, as a rig that injects faults needs.
     """
+    if ports is None and hasattr(world.queue, "drain"):
+        await world.queue.drain()
+        return
     for _ in range(limit):
         handled = [await _deliver(world, queue, ports or world.ports) for queue in QUEUES]
         if not any(handled):

@@ -7,6 +7,7 @@ import binascii
 import json
 from collections.abc import Sequence
 
+from mempersist import nesting
 from mempersist.errors import MempersistError, validation
 from mempersist.limits import MAX_CURSOR_BYTES
 
@@ -21,15 +22,16 @@ def decode(kind: str, cursor: str, types: Sequence[type]) -> list[str | int]:
     """The position in a cursor that :func:`encode` made. :raises MempersistError: VALIDATION for any other text."""
     try:
         if len(cursor) > MAX_CURSOR_BYTES:
-            raise _invalid()
+            raise invalid()
         data = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
-        value = json.loads(data)
-    except (ValueError, binascii.Error, RecursionError):
-        raise _invalid() from None
+        value = nesting.loads(data.decode())
+    except (ValueError, binascii.Error):
+        raise invalid() from None
     if not isinstance(value, list) or value[:1] != [kind] or [type(item) for item in value[1:]] != list(types):
-        raise _invalid()
+        raise invalid()
     return value[1:]
 
 
-def _invalid() -> MempersistError:
+def invalid() -> MempersistError:
+    """The one answer to a cursor that is not usable here."""
     return validation("cursor", "Invalid cursor; start again without one")

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mempersist import timestamps
+from mempersist import logs, timestamps
 from mempersist.errors import Code, MempersistError
 from mempersist.limits import LEASE_SECONDS, MAX_DELIVERIES
 from mempersist.ports import (
@@ -152,6 +152,8 @@ async def failed(ports: Ports, job: Job, outcome: Outcome, delivery_id: str) -> 
     """Put the job back with a backoff, or park it as ``failed`` after too many tries or an error no retry can mend."""
     hopeless = outcome.code in {Code.PERMANENT_PARSER, Code.VALIDATION, Code.NOT_FOUND}
     parked = hopeless or job.attempts >= MAX_DELIVERIES
+    if parked:
+        logs.error("job_parked", job_id=job.job_id, kind=job.kind, attempts=job.attempts, code=outcome.code.value)
     now_ms = ports.clock.now_ms()
     # The spread only has to differ between jobs, not between runs.
     delay = 0 if parked else backoff_seconds(job.attempts, int(job.job_id[:4], 16) / 0xFFFF)
@@ -186,12 +188,21 @@ async def handle(ports: Ports, queue: QueueName, deliveries: Sequence[Delivery],
             decisions.append(Decision(delivery.id, "ack"))
         else:
             named[job_id] = delivery
+    started = ports.clock.now_ms()
     jobs = await claim_all(ports, list(named), owner, queue) if named else {}
     decisions += [Decision(delivery.id, "ack") for job_id, delivery in named.items() if job_id not in jobs]
     claimed = [(delivery, jobs[job_id]) for job_id, delivery in named.items() if job_id in jobs]
     if not claimed:
         return decisions
     outcomes = await _run(ports, [job for _, job in claimed], turn)
+    logs.info(
+        "turn",
+        queue=queue,
+        messages=len(deliveries),
+        jobs=[job.job_id for _, job in claimed],
+        outcomes=[outcome.code.value if outcome.kind == "failed" else outcome.kind for outcome in outcomes],
+        duration_ms=ports.clock.now_ms() - started,
+    )
     for (delivery, job), outcome in zip(claimed, outcomes, strict=True):
         if outcome.kind == "failed":
             decisions.append(await failed(ports, job, outcome, delivery.id))

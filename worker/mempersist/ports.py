@@ -6,14 +6,14 @@ here; anything else is a defect of the adapter.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NewType, Protocol
 
 AccountId = NewType("AccountId", str)
 SqlValue = str | int | float | bytes | None
 Row = Mapping[str, Any]
-Body = bytes | AsyncIterator[bytes]
+Body = bytes | AsyncIterable[bytes]
 Vector = Sequence[float]
 QueueName = Literal["import", "index"]
 
@@ -44,6 +44,20 @@ class IndexUnavailable(Exception):
 
 class QueueUnavailable(Exception):
     """The message was not accepted."""
+
+
+class MailUnavailable(Exception):
+    """The message was not accepted."""
+
+
+class DirectBody(AsyncIterable[bytes]):
+    """A body that its host can hand to its own object store without the bytes passing through Python. The store takes
+    exactly ``size`` bytes or nothing. Iterated over, it gives its bytes like any other body."""
+
+    size: int
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,8 @@ class ObjectStore(Protocol):
     changed nothing; listing and reading see it at once."""
 
     async def put(self, key: str, body: Body, *, if_absent: bool = False) -> ObjectInfo:
-        """Write a whole object. :raises PreconditionFailed: if ``if_absent`` and the key exists (one winner)."""
+        """Write a whole object. :raises PreconditionFailed: if ``if_absent`` and the key exists (one winner).
+        :raises ValueError: if ``if_absent`` and the body is a stream that a store can only take in parts (8 MiB)."""
         ...
 
     async def get(self, key: str, *, offset: int = 0, length: int | None = None) -> bytes:
@@ -105,8 +120,8 @@ class ObjectStore(Protocol):
         ...
 
     async def complete_multipart(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> ObjectInfo:
-        """Join ``parts``, given in ascending order. :raises ObjectNotFound: for an unknown upload or part.
-        :raises StorageError: for a part whose etag is not the stored one."""
+        """Join ``parts``, given in ascending order, all but the last of one size. :raises ObjectNotFound: for an
+        unknown upload or part; a part whose etag is not the stored one raises that or StorageError."""
         ...
 
     async def abort_multipart(self, key: str, upload_id: str) -> None:
@@ -216,6 +231,22 @@ class Embedder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One message to one address; the host knows the sender."""
+
+    to: str
+    subject: str
+    text: str
+    html: str | None = None
+
+
+class Mailer(Protocol):
+    async def send(self, mail: Mail) -> None:
+        """Hand the message over for delivery. :raises MailUnavailable: and ValueError for what no mail may be."""
+        ...
+
+
 class Clock(Protocol):
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
@@ -234,7 +265,7 @@ class Ids(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything a use case may touch, handed to it by the host."""
+    """Everything a use case may touch, handed to it by the host. ``mailer`` is None where no mail is set up."""
 
     objects: ObjectStore
     catalog: Catalog
@@ -243,3 +274,4 @@ class Ports:
     embedder: Embedder
     clock: Clock
     ids: Ids
+    mailer: Mailer | None = None

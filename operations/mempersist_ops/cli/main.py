@@ -28,6 +28,7 @@ class Entry:
 
 
 COMMANDS: Final = {
+    "bundle": Entry("bundle:bundle", "Build the Worker's bundle and say its size and digest."),
     "demo": Entry("demo:demo", "Import the bundled sample archive, answer a search and serve it."),
     "export": Entry("export:export", "Write the whole archive into one ZIP file."),
     "import": Entry("import_:import_", "Import a ChatGPT export, or restore a file that `export` wrote."),

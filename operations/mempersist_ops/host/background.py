@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from mempersist import logs
 from mempersist.background import deliver
 from mempersist.defects import place_of
 from mempersist.limits import LEASE_SECONDS
@@ -17,7 +16,6 @@ from mempersist.recovery.sweep import sweep
 from mempersist_ops.host.datadir import DataDirectory
 from mempersist_ops.host.runtime import Host, opened
 
-_log: Final = logging.getLogger("mempersist.background")
 _BATCH: Final[dict[QueueName, int]] = {"import": 1, "index": 25}
 _SWEEP_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 0.2
@@ -80,7 +78,7 @@ class BackgroundWork:
             try:
                 asyncio.run(self._work())
             except Exception as error:  # whatever it was, the work has to go on, and the log has to say so
-                _log.error(json.dumps({"event": "background_trouble", "defect": place_of(error)}))
+                logs.error("background_trouble", defect=place_of(error))
                 self._stopping.wait(_TROUBLE_SECONDS)
 
     async def _work(self) -> None:

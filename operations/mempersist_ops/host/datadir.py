@@ -5,6 +5,7 @@
     mempersist.json     marks the directory and its layout version
     lock                held shared by every running program, exclusively by a restore
     token               the bearer token, for the owner's eyes only
+    cursor-keys         keys that sign cursors, one `id:secret` a line, the newest first
     restoring.json      there while a restore is under way: what it restores
     objects/            the canonical objects: the archive itself
     uploads/, tmp/      uploads in parts, and files that are being written
@@ -26,12 +27,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mempersist import sealing
 from mempersist.errors import Code, MempersistError
 
 VARIABLE: Final = "MEMPERSIST_DATA_DIR"
 TOKEN_VARIABLE: Final = "MEMORY_API_TOKEN"  # noqa: S105 - a variable's name
 LAYOUT: Final = "mempersist.data-directory.v1"
 _TOKEN_BYTES: Final = 32
+_KEY_ID_BYTES: Final = 4
 _SHARE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
 
@@ -51,6 +54,10 @@ class DataDirectory:
     @property
     def token(self) -> Path:
         return self.root / "token"
+
+    @property
+    def cursor_keys(self) -> Path:
+        return self.root / "cursor-keys"
 
     @property
     def restoring(self) -> Path:
@@ -138,6 +145,25 @@ def api_token(directory: DataDirectory, environ: Mapping[str, str]) -> str:
     if not token:
         raise MempersistError(Code.VALIDATION, f"{directory.token} is empty; delete it, and a new token is made")
     return token
+
+
+def cursor_keys(directory: DataDirectory) -> tuple[tuple[str, bytes], ...]:
+    """The keys of the file ``cursor-keys``, which is made (0600) with one key on first use.
+
+    :raises MempersistError: VALIDATION for a file that holds no keys or something else.
+    """
+    if not directory.cursor_keys.exists():
+        key_id, secret = secrets.token_hex(_KEY_ID_BYTES), secrets.token_hex(sealing.LEAST_SECRET_BYTES)
+        write_private(directory.cursor_keys, f"{key_id}:{secret}\n")
+    try:
+        keys = sealing.parse_keys(directory.cursor_keys.read_text(encoding="utf-8"))
+    except (MempersistError, ValueError):
+        keys = ()
+    if not keys:
+        raise MempersistError(
+            Code.VALIDATION, f"{directory.cursor_keys} holds no valid keys; delete it, and a new one is made"
+        )
+    return keys
 
 
 class DirectoryLock:

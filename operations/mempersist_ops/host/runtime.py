@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from mempersist import timestamps
-from mempersist.archive import accounts, keys
-from mempersist.archive.model import OWNER
 from mempersist.errors import Code, MempersistError
-from mempersist.index.generation import ensure_generation
 from mempersist.ports import Ports
 from mempersist.recovery.sweep import sweep
+from mempersist.startup import begin
+from mempersist.system import SystemClock, SystemIds
 from mempersist_ops import migrations
 from mempersist_ops.embedding.static import load_default
 from mempersist_ops.host import datadir
@@ -22,7 +21,6 @@ from mempersist_ops.stores.embedded.catalog import SqliteCatalog
 from mempersist_ops.stores.embedded.objects import FileObjectStore
 from mempersist_ops.stores.embedded.queue import SqliteQueue
 from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
-from mempersist_ops.stores.system import SystemClock, SystemIds
 
 _MIGRATOR: Final = "local host"
 
@@ -53,9 +51,8 @@ async def opened(directory: DataDirectory) -> AsyncIterator[Host]:
             message = f"a restore into {directory.root} was interrupted; run the same `mempersist import` again"
             raise MempersistError(Code.CANONICAL_STORAGE, message)
         async with stores(directory) as host:
-            await _refuse_what_was_lost(host)
-            await accounts.ensure_owner(host.ports)
-            await ensure_generation(host.ports)
+            await begin(host.ports)
+            await _refuse_lost_vectors(host)
             if alone:
                 await _take_over(host.ports)
                 lock.share()
@@ -91,13 +88,10 @@ async def _take_over(ports: Ports) -> None:
     await sweep(ports, grace_seconds=0)
 
 
-async def _refuse_what_was_lost(host: Host) -> None:
-    """An empty catalog beside a full archive would look like an empty archive."""
-    way_out = "run `mempersist rebuild-catalog --yes`, which makes it anew from the archive's objects"
-    owner = await host.ports.catalog.query("SELECT 1 FROM accounts WHERE account_id = ?", (OWNER,))
-    if not owner and await host.ports.objects.head(keys.account_log(OWNER, 0)) is not None:
-        raise MempersistError(Code.CANONICAL_STORAGE, f"the catalog in {host.directory.root} is lost; {way_out}")
+async def _refuse_lost_vectors(host: Host) -> None:
+    """An empty index beside a full catalog would find nothing and not say why."""
     if await vectors_lost(host):
+        way_out = "run `mempersist rebuild-catalog --yes`, which makes it anew from the archive's objects"
         raise MempersistError(Code.DERIVED_INDEXING, f"the vector index in {host.directory.root} is lost; {way_out}")
 
 

@@ -18,6 +18,7 @@ import uvicorn
 
 from mempersist.errors import Code, MempersistError
 from mempersist.service import Service, Settings
+from mempersist_ops.host import datadir
 from mempersist_ops.host.asgi import asgi_app
 from mempersist_ops.host.background import BackgroundWork
 from mempersist_ops.host.datadir import DataDirectory
@@ -77,6 +78,7 @@ async def _serve(
         public_url=url,
         allowed_origins=tuple(address.origins),
         api_token_sha256=hashlib.sha256(token.encode()).hexdigest(),
+        cursor_keys=datadir.cursor_keys(directory),
     )
     async with opened(directory) as host:
         background = BackgroundWork(directory)

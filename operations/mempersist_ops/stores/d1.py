@@ -11,7 +11,6 @@ beyond 2^53 lose digits there.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -19,7 +18,8 @@ from functools import lru_cache
 from typing import Literal
 
 from mempersist.limits import SQL_MAX_BOUND_PARAMETERS, SQL_MAX_STATEMENT_BYTES, SQL_MAX_VALUE_BYTES
-from mempersist.ports import CatalogError, SqlValue, Statement, StatementResult, UniqueViolation
+from mempersist.ports import CatalogError, Statement, StatementResult, UniqueViolation
+from mempersist.rules.statements import Bound, bound
 from mempersist_ops.sql_text import tokens
 from mempersist_ops.stores import sqlite
 
@@ -28,7 +28,6 @@ MAX_FUNCTION_ARGUMENTS = 32
 MAX_COMPOUND_SELECT = 5
 MAX_EXPRESSION_DEPTH = 100
 MAX_LIKE_PATTERN_BYTES = 50
-MAX_SAFE_INTEGER = 2**53 - 1
 
 _LIMITS = (
     (sqlite3.SQLITE_LIMIT_LENGTH, SQL_MAX_VALUE_BYTES),
@@ -109,7 +108,6 @@ _FIXED_TEXTS = frozenset(
     {"malformed JSON", "integer overflow", "datatype mismatch", "LIKE or GLOB pattern too complex"}
 )
 
-Bound = str | float | bytes | None
 Begin = Literal["BEGIN", "BEGIN IMMEDIATE"]
 
 
@@ -138,40 +136,6 @@ def _inspect(sql: str) -> tuple[str, str | None]:
 def reads_only(statement: Statement) -> bool:
     """Whether the statement begins like one that only reads; ``WITH`` may turn out to write."""
     return _inspect(statement.sql)[0] in _READ_KEYWORDS
-
-
-def _bind(params: Sequence[SqlValue]) -> tuple[Bound, ...]:
-    """``params`` as D1 binds them. :raises CatalogError: naming the place of one that cannot be bound."""
-    if len(params) > SQL_MAX_BOUND_PARAMETERS:
-        raise CatalogError(
-            f"{len(params)} parameters are more than {SQL_MAX_BOUND_PARAMETERS}; pass a list as one JSON parameter"
-        )
-    bound: list[Bound] = []
-    for place, value in enumerate(params, 1):
-        if isinstance(value, bool):
-            raise CatalogError(f"parameter {place}: bool is refused; bind 1 or 0")
-        if isinstance(value, int):
-            if abs(value) > MAX_SAFE_INTEGER:
-                raise CatalogError(f"parameter {place}: an integer beyond 2^53 - 1; bind it as text")
-            bound.append(float(value))
-        elif isinstance(value, float):
-            if not math.isfinite(value):
-                raise CatalogError(f"parameter {place}: NaN and infinities are refused")
-            bound.append(value)
-        elif value is None or isinstance(value, str | bytes):
-            bound.append(value)
-        else:
-            raise CatalogError(f"parameter {place}: {type(value).__name__} cannot be bound; use str, int, float, bytes")
-        if isinstance(value, str | bytes) and _size(value, place) > SQL_MAX_VALUE_BYTES:
-            raise CatalogError(f"parameter {place}: larger than {SQL_MAX_VALUE_BYTES} bytes; split it")
-    return tuple(bound)
-
-
-def _size(value: str | bytes, place: int) -> int:
-    try:
-        return len(value if isinstance(value, bytes) else value.encode())
-    except UnicodeEncodeError:
-        raise CatalogError(f"parameter {place}: a lone surrogate; pass text through utf8_safe") from None
 
 
 class D1Connection:
@@ -204,7 +168,7 @@ class D1Connection:
                 _, problem = _inspect(statement.sql)
                 if problem is not None:
                     raise CatalogError(problem)
-                work.append((statement.sql, _bind(statement.params)))
+                work.append((statement.sql, bound(statement.params)))
         if len(work) == 1 and begin == "BEGIN":  # one read is a transaction by itself
             return (self._execute(*work[0]),)
         self._control(begin)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mempersist import limits
+from mempersist.nesting import nested_deeper
 
 _MAX_INTEGER_DIGITS = 4300
 _ERROR_REACH = 16
@@ -59,13 +60,13 @@ class ItemParser:
         :param damaged: ``text`` may hold bytes that were not UTF-8, as ``surrogateescape`` leaves them.
         """
         self._non_finite = False
+        if nested_deeper(text, limits.MAX_JSON_DEPTH, start):
+            return Broken("TOO_DEEP")
         try:
             value, end = self._decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
             unsure = error.pos >= len(text) - _ERROR_REACH or error.msg.startswith("Unterminated string")
             return None if unsure and not at_end else Broken("MALFORMED_JSON")
-        except RecursionError:
-            return Broken("TOO_DEEP")
         except _NumberTooLong:
             return Broken("NUMBER_TOO_LONG")
         if not at_end and end > len(text) - _NUMBER_REACH and text[end - 1] not in '}]"':
@@ -74,10 +75,7 @@ class ItemParser:
         if damaged and _NOT_UTF8.search(text, start, end):
             notes.append("BAD_ENCODING")
             value = self._decoder.decode(_repaired(text[start:end]))
-        depth, keys = _measure(value)
-        if depth > limits.MAX_JSON_DEPTH:
-            return Broken("TOO_DEEP")
-        if _keys_in(text, start, end) > keys:
+        if _keys_in(text, start, end) > _keys_of(value):
             notes.append("DUPLICATE_KEYS")
         return Parsed(value, end, tuple(notes))
 
@@ -110,12 +108,11 @@ def _windows_1252(match: re.Match[str]) -> str:
         return byte.decode("latin-1")
 
 
-def _measure(value: Any) -> tuple[int, int]:
-    """How deep ``value`` is nested, as far as that is allowed, and how many keys its objects have."""
+def _keys_of(value: Any) -> int:
+    """How many keys the objects in ``value`` have."""
+    keys = 0
     level = [value] if type(value) in _CONTAINERS else []
-    depth = keys = 0
-    while level and depth <= limits.MAX_JSON_DEPTH:
-        depth += 1
+    while level:
         keys += sum([len(container) for container in level if type(container) is dict])
         level = [
             child
@@ -123,7 +120,7 @@ def _measure(value: Any) -> tuple[int, int]:
             for child in (container.values() if type(container) is dict else container)
             if type(child) in _CONTAINERS
         ]
-    return depth, keys
+    return keys
 
 
 def _keys_in(text: str, start: int, end: int) -> int:

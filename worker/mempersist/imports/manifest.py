@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mempersist import limits
+from mempersist import limits, nesting
 from mempersist.imports.media import asset_id_of_pointer
 from mempersist.imports.problems import ItemError
 from mempersist.imports.roles import CONVERSATIONS
@@ -42,8 +41,8 @@ async def read_json(source: ByteSource, directory: Directory, member: Member) ->
     """A small member as JSON. :raises ItemError: BAD_JSON and what ``inflate`` raises."""
     pieces = [piece async for piece in inflate(source, directory, member, max_bytes=_MAX_JSON_BYTES)]
     try:
-        return json.loads(b"".join(pieces).decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        return nesting.loads(b"".join(pieces).decode("utf-8-sig"))
+    except ValueError as error:
         raise ItemError("BAD_JSON", "the file is not valid JSON") from error
 
 

@@ -15,7 +15,7 @@ from mempersist import names
 from mempersist.archive import accounts, keys
 from mempersist.errors import Code, MempersistError, not_found, validation
 from mempersist.imports import runs
-from mempersist.imports.bodies import MeteredBody
+from mempersist.imports.bodies import MeteredBody, object_sha256
 from mempersist.imports.duplicates import earlier_import
 from mempersist.imports.records import ImportRecord, encode_record
 from mempersist.limits import (
@@ -115,12 +115,11 @@ async def direct(
     metered = MeteredBody(body, limit=max_bytes, declared=size, limit_message=too_large)
     key = keys.import_source(import_id, filename)
     try:
-        await ports.objects.put(key, metered.chunks())
+        await ports.objects.put(key, metered.body())
+        sha256 = metered.sha256 or await object_sha256(ports.objects, key, size)
     except StorageError as error:
         raise metered.refusal or _not_stored() from error
-    record = ImportRecord(
-        import_id, account, namespace, filename, size, runs.now_of(ports), sha256=metered.sha256, force=force
-    )
+    record = ImportRecord(import_id, account, namespace, filename, size, runs.now_of(ports), sha256=sha256, force=force)
     return await _accept(ports, record)
 
 
@@ -156,7 +155,7 @@ async def put_part(ports: Ports, account: AccountId, import_id: str, number: int
     limit_message = f"body: a part has at most {MAX_MULTIPART_PART_BYTES} bytes; cut the file into smaller parts"
     metered = MeteredBody(body, limit=MAX_MULTIPART_PART_BYTES, declared=None, limit_message=limit_message)
     try:
-        part = await ports.objects.put_part(row["object_key"], row["upload_id"], number, metered.chunks())
+        part = await ports.objects.put_part(row["object_key"], row["upload_id"], number, metered.body())
     except StorageError as error:
         raise metered.refusal or _not_stored() from error
     except ObjectNotFound as error:

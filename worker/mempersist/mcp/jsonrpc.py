@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mempersist import nesting
 from mempersist.archive.model import JsonObject
 from mempersist.mcp import budget
 
@@ -90,8 +90,8 @@ def parse(body: bytes) -> Message:
 
 def _load(body: bytes) -> Any:
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        value = nesting.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except ValueError:
         raise RpcError(PARSE_ERROR, "the body is not JSON in UTF-8, or nested too deep", status=400) from None
     if _deeper_than(value, MAX_DEPTH):
         raise _invalid(f"the body is nested deeper than {MAX_DEPTH} levels")

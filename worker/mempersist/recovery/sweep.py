@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mempersist import timestamps
+from mempersist import logs, timestamps
 from mempersist.archive import accounts
 from mempersist.archive.commit import refold
 from mempersist.catalog import intents
@@ -28,6 +28,9 @@ class SweepReport:
     imports: int
 
 
+_NOTHING = SweepReport(0, 0, 0)
+
+
 async def sweep(ports: Ports, *, grace_seconds: int = INTENT_GRACE_SECONDS) -> SweepReport:
     """One bounded round. ``grace_seconds`` is how long a write or a message may be under way undisturbed; a host that
     knows that nothing else runs, as at its start, may pass 0.
@@ -36,7 +39,10 @@ async def sweep(ports: Ports, *, grace_seconds: int = INTENT_GRACE_SECONDS) -> S
     """
     before = timestamps.from_ms(ports.clock.now_ms() - grace_seconds * 1000)
     restarted = await restart.restart_interrupted(ports, before)
-    return SweepReport(await _intents(ports, before), await _jobs(ports, before), restarted)
+    report = SweepReport(await _intents(ports, before), await _jobs(ports, before), restarted)
+    if report != _NOTHING:
+        logs.info("sweep", intents=report.intents, jobs=report.jobs, imports=report.imports)
+    return report
 
 
 async def _intents(ports: Ports, before: str) -> int:

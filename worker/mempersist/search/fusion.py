@@ -9,7 +9,6 @@ fitted to one archive: on both halves of the benchmark set anything from 0.3 to 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -74,7 +73,9 @@ class _Scale:
     def of(scores: Sequence[float]) -> _Scale:
         if not scores:
             return _Scale(0.0, 0.0, 0.0)
-        return _Scale(statistics.fmean(scores), statistics.pstdev(scores), min(scores))
+        mean = math.fsum(scores) / len(scores)
+        spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+        return _Scale(mean, spread, min(scores))
 
     def place(self, score: float | None) -> float:
         """``score`` in spreads from the mean; a chunk that the channel does not have is at its lowest."""

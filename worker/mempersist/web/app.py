@@ -6,11 +6,10 @@ its request id; every request leaves one log line of ids, counts and codes, neve
 
 from __future__ import annotations
 
-import json
-import logging
 from dataclasses import replace
 from typing import Final
 
+from mempersist import logs
 from mempersist.defects import place_of, refusal
 from mempersist.errors import Code, MempersistError
 from mempersist.service import Service
@@ -19,7 +18,6 @@ from mempersist.web.http import ClientDisconnected, Request, Response, error_res
 from mempersist.web.router import Context, Match, find
 from mempersist.web.routes import ROUTES
 
-_log: Final = logging.getLogger("mempersist.request")
 _ALWAYS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _CLIENT_WENT_AWAY: Final = Response(499)
 
@@ -39,7 +37,10 @@ async def respond(service: Service, request: Request) -> Response:
         if isinstance(match, Match):
             route = match.route.pattern
             try:
-                response = await _handled(match, Context(service, request, principal, match.params), request_id)
+                if service.trouble is not None and principal is not None:
+                    response = error_response(service.trouble)
+                else:
+                    response = await _handled(match, Context(service, request, principal, match.params), request_id)
             except ClientDisconnected:
                 _log_line(service, request, request_id, started, route, _CLIENT_WENT_AWAY)
                 raise
@@ -71,16 +72,15 @@ async def _handled(match: Match, context: Context, request_id: str) -> Response:
 def _log_line(
     service: Service, request: Request, request_id: str, started: int, route: str, response: Response
 ) -> None:
-    line = {
-        "event": "request",
-        "request_id": request_id,
-        "method": request.method[:16],
-        "route": route,
-        "status": response.status,
-        "duration_ms": service.ports.clock.now_ms() - started,
-        "request_bytes": request.content_length,
-        "response_bytes": len(response.body) if isinstance(response.body, bytes) else None,
-        "code": response.code,
-        "defect": response.defect,
-    }
-    _log.info(json.dumps({name: value for name, value in line.items() if value is not None}))
+    logs.info(
+        "request",
+        request_id=request_id,
+        method=request.method[:16],
+        route=route,
+        status=response.status,
+        duration_ms=service.ports.clock.now_ms() - started,
+        request_bytes=request.content_length,
+        response_bytes=len(response.body) if isinstance(response.body, bytes) else None,
+        code=response.code,
+        defect=response.defect,
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
+from mempersist import nesting
 from mempersist.errors import Code, MempersistError, validation
 from mempersist.mcp.budget import encode
 
@@ -41,7 +41,7 @@ class Request:
     path: str
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: AsyncIterator[bytes] = field(default_factory=_no_body)
+    body: AsyncIterable[bytes] = field(default_factory=_no_body)
     client: str | None = None
 
     @property
@@ -124,8 +124,8 @@ async def read_body(request: Request, limit: int) -> bytes:
 def json_object(body: bytes) -> dict[str, Any]:
     """The JSON object in a body. :raises MempersistError: VALIDATION for anything else, NaN and bad UTF-8 included."""
     try:
-        value: Any = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        value: Any = nesting.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except ValueError:
         raise validation("body", "is not JSON in UTF-8, or nested too deep") from None
     if not isinstance(value, dict):
         raise validation("body", "must be a JSON object")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mempersist_ops.stores.vector_rules import SCORE_DECIMALS
+from mempersist.rules.vectors import SCORE_DECIMALS
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.integer[Any]]

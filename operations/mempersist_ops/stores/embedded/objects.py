@@ -31,9 +31,9 @@ from mempersist.ports import (
     StorageError,
     UploadedPart,
 )
+from mempersist.rules.objects import check_key, check_part_number, check_parts
 from mempersist_ops.stores.embedded.paths import path_of
 from mempersist_ops.stores.embedded.walking import MISSING, walk
-from mempersist_ops.stores.object_rules import check_key, check_part_number, check_parts
 
 T = TypeVar("T")
 

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from mempersist.limits import VECTOR_METADATA_INDEXES
 from mempersist.ports import IndexUnavailable, Vector, VectorFilter, VectorIndexInfo, VectorMatch, VectorRecord
-from mempersist_ops.stores import sqlite
-from mempersist_ops.stores.embedded.matrix import FREE, Matrix
-from mempersist_ops.stores.vector_rules import (
+from mempersist.rules.vectors import (
     IndexedValues,
     IndexShape,
     Matcher,
@@ -30,6 +28,8 @@ from mempersist_ops.stores.vector_rules import (
     indexed_values,
     unique,
 )
+from mempersist_ops.stores import sqlite
+from mempersist_ops.stores.embedded.matrix import FREE, Matrix
 
 T = TypeVar("T")
 

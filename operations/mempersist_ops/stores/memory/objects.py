@@ -14,7 +14,7 @@ from mempersist.ports import (
     StorageError,
     UploadedPart,
 )
-from mempersist_ops.stores.object_rules import check_key, check_part_number, check_parts, content_etag
+from mempersist.rules.objects import check_key, check_part_number, check_parts, content_etag
 
 
 @dataclass

@@ -12,10 +12,11 @@ from operator import mul
 
 from mempersist.limits import VECTOR_METADATA_INDEXES
 from mempersist.ports import MetadataValue, Vector, VectorFilter, VectorIndexInfo, VectorMatch, VectorRecord
-from mempersist_ops.stores.vector_rules import (
+from mempersist.rules.vectors import (
     SCORE_DECIMALS,
     IndexedValues,
     IndexShape,
+    as_floats,
     check_delete,
     check_get,
     check_query,
@@ -64,7 +65,7 @@ class MemoryVectorIndex:
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
         documents = check_records(records, self._shape)
         stored = {
-            record.id: _stored(_as_floats(record.values), document, indexed_values(record.metadata, self._shape))
+            record.id: _stored(as_floats(record.values), document, indexed_values(record.metadata, self._shape))
             for record, document in zip(records, documents, strict=True)
         }
         await self._mutate(lambda: self._stored.update(stored))
@@ -84,7 +85,7 @@ class MemoryVectorIndex:
     ) -> tuple[VectorMatch, ...]:
         check_query(vector, top_k, self._shape, return_metadata=return_metadata)
         matches = compile_filter(where, self._shape)
-        target = _as_floats(vector)
+        target = as_floats(vector)
         await asyncio.sleep(0)
         length = math.hypot(*target)
         scored = sorted(
@@ -127,14 +128,3 @@ def _cosine(stored: _Stored, target: array[float], length: float) -> float:
         return 0.0
     unit = (value / length for value in target)
     return round(math.fsum(map(mul, (value / stored.length for value in stored.values), unit)), SCORE_DECIMALS) + 0.0
-
-
-def _as_floats(vector: Vector) -> array[float]:
-    """``vector`` in the precision that is stored. :raises ValueError: for what is not a finite float32."""
-    try:
-        floats = array("f", vector)
-    except (TypeError, OverflowError):
-        raise ValueError("vector: must hold numbers only") from None
-    if not all(map(math.isfinite, floats)):
-        raise ValueError("vector: must hold finite numbers that fit a 32-bit float")
-    return floats

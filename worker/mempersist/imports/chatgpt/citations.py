@@ -6,10 +6,10 @@ stand around a cited span. Earlier exports write ``【4†source】``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
+from mempersist import nesting
 from mempersist.imports.chatgpt.values import Object, object_of, objects_of, text_of
 
 _MARKER = re.compile("( ?)(\ue200[^\ue200\ue201]*\ue201|【\\d+(?::\\d+)?†[^】]{0,200}】)")
@@ -52,8 +52,8 @@ def _replacement(blank: str, marker: str, labels: dict[str, str], titles: dict[s
 def _entity_name(fields: list[str]) -> str:
     """The second of ``["company","Acme","maker of anvils"]``."""
     try:
-        found = json.loads(fields[0])
-    except (IndexError, ValueError, RecursionError):
+        found = nesting.loads(fields[0])
+    except (IndexError, ValueError):
         return ""
     return found[1] if isinstance(found, list) and len(found) > 1 and isinstance(found[1], str) else ""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from mempersist import nesting
 
 Object = Mapping[str, Any]
 NOTHING: Object = {}
@@ -39,7 +40,7 @@ def object_in(text: Any) -> Object | None:
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return None
     try:
-        found = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
+        found = nesting.loads(text, strict=False)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
+from mempersist.imports.bodies import object_sha256
 from mempersist.imports.duplicates import earlier_import
 from mempersist.imports.runs import Run, Step, keep_lease
 from mempersist.jobs import Job
 from mempersist.limits import MIB
 from mempersist.ports import Ports
 
-_READ_BYTES = 4 * MIB
 _RENEW_EVERY_BYTES = 256 * MIB
 
 
@@ -25,9 +24,8 @@ async def step(ports: Ports, job: Job, run: Run) -> Step:
 
 
 async def _digest(ports: Ports, job: Job, run: Run) -> str:
-    digest = hashlib.sha256()
-    for offset in range(0, run.size_bytes, _READ_BYTES):
-        digest.update(await ports.objects.get(run.object_key, offset=offset, length=_READ_BYTES))
+    async def keep(offset: int) -> None:
         if offset and offset % _RENEW_EVERY_BYTES == 0:
             await keep_lease(ports, job)
-    return digest.hexdigest()
+
+    return await object_sha256(ports.objects, run.object_key, run.size_bytes, keep)

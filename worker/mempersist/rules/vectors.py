@@ -1,4 +1,4 @@
-"""What Vectorize accepts and how its filters decide, in plain Python: shared by every local vector index.
+"""What Vectorize accepts and how its filters decide, in plain Python: shared by every vector index.
 
 A check raises ValueError naming the bound and the way out, and never quotes an id, a value or a filter's operand.
 """
@@ -6,6 +6,8 @@ A check raises ValueError naming the bound and the way out, and never quotes an 
 from __future__ import annotations
 
 import json
+import math
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +75,17 @@ def check_records(records: Sequence[VectorRecord], shape: IndexShape) -> list[st
             raise ValueError(f"upsert: a vector of {len(record.values)} numbers; this index has {shape.dimensions}")
         documents.append(_metadata_json(record.metadata))
     return documents
+
+
+def as_floats(vector: Vector) -> array[float]:
+    """``vector`` in the precision that is stored. :raises ValueError: for what is not a finite float32."""
+    try:
+        floats = array("f", vector)
+    except (TypeError, OverflowError):
+        raise ValueError("vector: must hold numbers only") from None
+    if not all(map(math.isfinite, floats)):
+        raise ValueError("vector: must hold finite numbers that fit a 32-bit float")
+    return floats
 
 
 def check_delete(ids: Sequence[str]) -> None:
