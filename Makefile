@@ -35,7 +35,7 @@ lock:  ## pin what pyproject.toml asks for, with hashes; needs uv
 	  --no-emit-index-url --no-header --no-annotate -q -o requirements-test.lock
 
 clean:  ## remove what the commands above made, the demo's archive included
-	rm -rf $(VENV) .mempersist tests/{clients,wrangler,rigs/worker}/node_modules .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mempersist tests/clients/node_modules tests/wrangler/node_modules tests/rigs/worker/node_modules .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -7,18 +7,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mempersist.archive import load, memories, read
+from mempersist.archive import load, memories
 from mempersist.archive.deletion import delete_conversation
 from mempersist.archive.memories import Written
 from mempersist.archive.model import OWNER
-from mempersist.catalog.digest import digest
 from mempersist.errors import MempersistError
 from mempersist.ports import CatalogError, Ports, StorageError
-from mempersist.recovery.rebuild import rebuild_catalog
-from mempersist.recovery.sweep import sweep
-from mempersist.search.query import search
+from tests.rigs.checks import is_whole, started_again
 from tests.rigs.faults import Crash, FaultPlan, Moment, wrap
-from tests.rigs.worlds import World, drain, memory_world, with_empty_catalog
+from tests.rigs.worlds import drain, memory_world
 from tests.rigs.writes import append, store, user
 
 Act = Callable[[Ports, Written], Awaitable[object]]
@@ -34,31 +31,6 @@ async def append_more(ports: Ports, base: Written) -> object:
 
 async def delete(ports: Ports, base: Written) -> object:
     return await delete_conversation(ports, OWNER, base.conversation_id)
-
-
-async def started_again(world: World) -> None:
-    """What a host does after a start, when everything that was under way is dead."""
-    world.clock.advance(1_000_000)
-    await sweep(world.ports, grace_seconds=0)
-    await drain(world)
-
-
-async def is_whole(world: World) -> None:
-    """The catalog is what the archive says, nothing waits, and every conversation can be read and found."""
-    live = await digest(world.ports.catalog)
-    rebuilt = await with_empty_catalog(world)
-    report = await rebuild_catalog(rebuilt.ports)
-    assert report.damaged == []
-    assert await digest(rebuilt.ports.catalog) == live
-    for table in ("intents", "jobs"):
-        assert await world.ports.catalog.query(f"SELECT * FROM {table}") == (), table
-    rows = await world.ports.catalog.query("SELECT conversation_id FROM conversations WHERE deleted_at IS NULL")
-    for row in rows:
-        page = await read.read_page(world.ports, OWNER, row["conversation_id"], limit=100)
-        for message in page.messages:
-            found = await search(world.ports, OWNER, query=message.node.text, limit=5)
-            assert row["conversation_id"] in {hit.conversation_id for hit in found.results}
-            assert {hit.sources for hit in found.results} == {("lexical", "semantic")}
 
 
 async def count_calls(act: Act) -> int:

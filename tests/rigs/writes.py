@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mempersist.archive import memories
+from mempersist.archive import memories, replacing, tagging
+from mempersist.archive.copying import CopyOutcome, CopyRequest, copy_conversations
 from mempersist.archive.importing import ImportItem, ImportOutcome, import_conversations
 from mempersist.archive.memories import NewMessage, Written
 from mempersist.archive.model import OWNER, SourceConversation
@@ -28,6 +29,48 @@ async def append(ports: Ports, to: Written, *texts: str, **changes: object) -> W
         **changes,
     }
     return await memories.append(ports, OWNER, **values)  # type: ignore[arg-type]
+
+
+async def replace(ports: Ports, base: Written, *texts: str, timestamp: str | None = None, **changes: object) -> Written:
+    values: dict[str, object] = {
+        "conversation_id": base.conversation_id,
+        "base_revision_id": base.revision_id,
+        "messages": [NewMessage("user", text, timestamp) for text in texts],
+        **changes,
+    }
+    return await replacing.replace_transcript(ports, OWNER, **values)  # type: ignore[arg-type]
+
+
+async def restore(ports: Ports, base: Written, revision_id: str, **changes: object) -> Written:
+    values: dict[str, object] = {
+        "conversation_id": base.conversation_id,
+        "base_revision_id": base.revision_id,
+        "revision_id": revision_id,
+        **changes,
+    }
+    return await replacing.restore_revision(ports, OWNER, **values)  # type: ignore[arg-type]
+
+
+async def retag(ports: Ports, base: Written, **changes: object) -> Written:
+    values: dict[str, object] = {
+        "conversation_id": base.conversation_id,
+        "base_revision_id": base.revision_id,
+        **changes,
+    }
+    return await tagging.update_tags(ports, OWNER, **values)  # type: ignore[arg-type]
+
+
+async def copy(
+    ports: Ports, *wanted: CopyRequest, key: str = "copy", target: str = "copies", create: bool = True
+) -> tuple[CopyOutcome, ...]:
+    return await copy_conversations(
+        ports,
+        OWNER,
+        target_namespace=target,
+        create_target_namespace=create,
+        idempotency_key=key,
+        wanted=wanted,
+    )
 
 
 async def bring(

@@ -38,11 +38,12 @@ export class Meter {
     this.inFlight = 0;
   }
 
-  async run(binding, what, call) {
+  async run(binding, call) {
     const index = this.calls++;
     this.byBinding[binding] = (this.byBinding[binding] ?? 0) + 1;
     const fault = this.fault;
-    const fails = fault && (fault.binding === "*" || fault.binding === binding) && fault.at === fault.seen++;
+    const seen = fault && (fault.binding === "*" || fault.binding === binding) ? fault.seen++ : -1;
+    const fails = fault && (fault.forever ? seen >= fault.at : seen === fault.at);
     if (fails) this.fired++;
     if (fails && fault.when === "before") throw new Error(fault.message);
     const started = performance.now();
@@ -60,7 +61,8 @@ export class Meter {
 /**
  * @param queued counts, in `sent`, the messages that the queues took.
  * @param gateway the URL of the Worker with the real bindings. @param streams lengths of request bodies, by stream.
- * @returns classes to put any binding of the gateway behind.
+ * @returns classes to put any binding of the gateway behind, given as { label, name }: what the Worker calls it, and the
+ *   gateway.
  */
 export function standIns(gateway, meter, streams, queued) {
   const answered = async (response) => {
@@ -69,32 +71,33 @@ export function standIns(gateway, meter, streams, queued) {
     return decodedBytes(value);
   };
   const chain = (binding, calls) =>
-    meter.run(binding, calls.at(-1)[0], async () =>
-      answered(await fetch(gateway, { method: "POST", body: JSON.stringify([binding, plain(calls)]) })),
+    meter.run(binding.label, async () =>
+      answered(await fetch(gateway, { method: "POST", body: JSON.stringify([binding.name, plain(calls)]) })),
     );
   const object = (binding, calls, method, args, body) =>
-    meter.run(binding, method, async () => {
+    meter.run(binding.label, async () => {
       const length = body instanceof ReadableStream ? streams.get(body) : (body?.byteLength ?? 0);
       if (length === undefined) throw new TypeError("Provided readable stream must have a known length (request/response body or readable half of FixedLengthStream)");
-      const about = encodeURIComponent(JSON.stringify({ binding, calls, method, args: plain(args), length }));
+      const about = encodeURIComponent(JSON.stringify({ binding: binding.name, calls, method, args: plain(args), length }));
       return fetch(gateway, { method: "POST", headers: { "x-object": about }, body: length ? body : undefined, duplex: "half" });
     });
 
   class D1PreparedStatement {
     constructor(binding, calls) {
-      this.$chain = [binding, plain(calls)];
+      this.binding = binding;
+      this.$chain = [binding.name, plain(calls)];
     }
     bind(...values) {
       for (const value of values)
         if (value === undefined || typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)))
           throw new Error(`D1_TYPE_ERROR: Type '${typeof value}' not supported for value`);
-      return new D1PreparedStatement(this.$chain[0], [...this.$chain[1], ["bind", values]]);
+      return new D1PreparedStatement(this.binding, [...this.$chain[1], ["bind", values]]);
     }
     all() {
-      return chain(this.$chain[0], [...this.$chain[1], ["all", []]]);
+      return chain(this.binding, [...this.$chain[1], ["all", []]]);
     }
     run() {
-      return chain(this.$chain[0], [...this.$chain[1], ["run", []]]);
+      return chain(this.binding, [...this.$chain[1], ["run", []]]);
     }
   }
   class D1Database {

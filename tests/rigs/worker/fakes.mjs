@@ -61,7 +61,7 @@ export class VectorizeIndexImpl {
   }
 
   upsert(vectors) {
-    return this.meter.run("MEMORY_VECTOR", "upsert", async () => {
+    return this.meter.run("MEMORY_VECTOR", async () => {
       if (vectors.length > 1000) throw refused("UPSERT_ERROR", "too many vectors in one call (code = 40005)");
       const taken = vectors.map(({ id, values, metadata }) => {
         if (!id || utf8.encode(id).length > 64) throw refused("UPSERT_ERROR", "id is too long, max is 64 bytes (code = 40008)");
@@ -74,7 +74,7 @@ export class VectorizeIndexImpl {
   }
 
   deleteByIds(ids) {
-    return this.meter.run("MEMORY_VECTOR", "deleteByIds", async () => {
+    return this.meter.run("MEMORY_VECTOR", async () => {
       if (ids.length > 100) throw refused("DELETE_ERROR", "too many ids in payload; max id count is 100 (code = 40007)");
       const gone = Array.from(ids);
       return this.#accepted(() => gone.forEach((id) => this.vectors.delete(id)));
@@ -82,7 +82,7 @@ export class VectorizeIndexImpl {
   }
 
   getByIds(ids) {
-    return this.meter.run("MEMORY_VECTOR", "getByIds", async () => {
+    return this.meter.run("MEMORY_VECTOR", async () => {
       if (ids.length > 20) throw refused("GET_ERROR", "too many ids in payload; max id count is 20 (code = 40007)");
       return Array.from(ids)
         .filter((id) => this.vectors.has(id))
@@ -91,7 +91,7 @@ export class VectorizeIndexImpl {
   }
 
   query(vector, { topK = 5, filter = {}, returnMetadata = "none", returnValues = false } = {}) {
-    return this.meter.run("MEMORY_VECTOR", "query", async () => {
+    return this.meter.run("MEMORY_VECTOR", async () => {
       const most = returnValues || returnMetadata === "all" ? 20 : 100;
       if (topK < 1 || topK > most) throw refused("QUERY_ERROR", `topK must be between 1 and ${most} (code = 40025)`);
       if (utf8.encode(JSON.stringify(filter)).length >= 2048) throw refused("QUERY_ERROR", "filter is too big (code = 40026)");
@@ -116,7 +116,7 @@ export class VectorizeIndexImpl {
   }
 
   describe() {
-    return this.meter.run("MEMORY_VECTOR", "describe", async () => ({
+    return this.meter.run("MEMORY_VECTOR", async () => ({
       vectorCount: this.vectors.size,
       dimensions: this.dimensions,
       processedUpToDatetime: new Date().toISOString(),
@@ -133,7 +133,7 @@ export class Ai {
   }
 
   run(model, { text }) {
-    return this.meter.run("AI", "run", async () => {
+    return this.meter.run("AI", async () => {
       if (model !== "@cf/baai/bge-m3") throw new Error(`InferenceUpstreamError: 5007: No such model ${model}`);
       const texts = Array.isArray(text) ? text : [text];
       if (texts.length > 100) throw new Error("InferenceUpstreamError: 3030: batch size limit 100 exceeded");
@@ -164,7 +164,7 @@ export class SendEmail {
   }
 
   send({ from, to, subject, text, html }) {
-    return this.meter.run("EMAIL", "send", async () => {
+    return this.meter.run("EMAIL", async () => {
       if (!from || !to || !subject || !(text || html)) throw new Error("email.sending.error.email.invalid: a field is missing");
       this.sent.push({ from, to, subject, text, ...(html ? { html } : {}) });
       return { messageId: String(this.sent.length) };

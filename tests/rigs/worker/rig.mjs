@@ -66,11 +66,11 @@ function newWorld({ variables = {}, vectorDelay = 0 } = {}) {
   if (world === options.worlds) throw new Error(`the rig has ${options.worlds} worlds; start it with more`);
   meter.reset();
   env = {
-    MEMORY_DB: new D1Database(`DB${world}`),
-    MEMORY_BUCKET: new R2Bucket(`BUCKET${world}`),
+    MEMORY_DB: new D1Database({ label: "MEMORY_DB", name: `DB${world}` }),
+    MEMORY_BUCKET: new R2Bucket({ label: "MEMORY_BUCKET", name: `BUCKET${world}` }),
     MEMORY_VECTOR: new VectorizeIndexImpl(meter, { dimensions: AI_DIMENSIONS, metadataIndexes: ["account", "generation", "namespace"], delay: vectorDelay }),
-    IMPORT_QUEUE: new WorkerQueue("IMPORT_QUEUE"),
-    INDEX_QUEUE: new WorkerQueue("INDEX_QUEUE"),
+    IMPORT_QUEUE: new WorkerQueue({ label: "IMPORT_QUEUE", name: "IMPORT_QUEUE" }),
+    INDEX_QUEUE: new WorkerQueue({ label: "INDEX_QUEUE", name: "INDEX_QUEUE" }),
     AI: new Ai(meter, AI_DIMENSIONS),
     EMAIL: new SendEmail(meter),
     PUBLIC_URL: SELF,
@@ -145,7 +145,8 @@ async function handle(queue, messages) {
   }
 }
 
-async function batch({ queue, messages }) {
+async function batch({ queue, messages, now = false }) {
+  if (now) return handle(queue, messages);
   if (queue !== DEAD_LETTERS) queued.received += messages.length;
   if (mode === "deliver") return handle(queue, messages);
   if (mode === "hold") held.push(...messages.map((message) => ({ queue, message, due: 0 })));
@@ -194,6 +195,8 @@ const steering = {
   call: async ({ call }) => ({ result: await driver.call(env, call) }),
   fault: async (fault) => Object.assign(meter, { fault: fault.binding ? { seen: 0, message: "injected", ...fault } : null, fired: 0 }),
   mode: async (given) => void (mode = given.mode),
+  underway: async () => held.length > 0 || queued.received < queued.sent,
+  lose: async () => void (held.length = 0),
   held: async () => held.map(({ queue, message }) => ({ queue, body: message.body })),
   clock: async ({ advance }) => void (shift += advance),
   cold: async () => coldStart(),
