@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 DEMO ?= --data-dir .mempersist
 PYTEST := $(BIN)/pytest
 
-.PHONY: demo test test-clients test-worker test-long check lock clean
+.PHONY: demo test test-clients test-worker test-long check docs lock clean
 
 demo: $(VENV)/installed  ## import the bundled sample, answer a search, serve it
 	$(BIN)/mempersist demo $(DEMO)
@@ -28,11 +28,16 @@ test-worker: $(VENV)/installed-worker  ## the Worker in Pyodide over real D1, R2
 test-long: $(VENV)/installed-worker  ## the tests that take minutes
 	$(PYTEST) -m long
 
-lock:  ## pin what pyproject.toml asks for, with hashes; needs uv
+docs: $(VENV)/installed  ## write docs/mcp.md from the tools' schemas
+	$(BIN)/python -m mempersist_ops.tool_reference docs/mcp.md
+
+lock:  ## pin what pyproject.toml and the Worker ask for, with hashes; needs uv
 	uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -q -o requirements.lock
 	uv pip compile pyproject.toml --group test --universal --python-version 3.11 --upgrade --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -q -o requirements-test.lock
+	uv pip compile worker/requirements.in --python-version 3.14 --upgrade --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -q -o worker/requirements.lock
 
 clean:  ## remove what the commands above made, the demo's archive included
 	rm -rf $(VENV) .mempersist tests/clients/node_modules tests/wrangler/node_modules tests/rigs/worker/node_modules .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,7 +22,7 @@ FILES = {
 
 
 def build(root: Path, **changed: str) -> bundle.Bundle:
-    return bundle.build(sources(root, **changed), LOCKED)
+    return bundle.build(sources(root, wheel=None, **changed), LOCKED)
 
 
 def test_what_can_run_is_not_refused(tmp_path: Path) -> None:
@@ -37,9 +37,11 @@ def test_what_can_run_is_not_refused(tmp_path: Path) -> None:
         ({"mempersist__core_py": "import httpx"}, "imports httpx, which is not in the bundle; vendor it"),
         ({"mempersist__core_py": "import subprocess"}, "imports subprocess, which is of no use"),
         ({"mempersist__core_py": "import os, sqlite3 as s"}, "imports sqlite3, which is of no use"),
+        ({"mempersist__core_py": "import cgi"}, "imports cgi, which is of no use"),
         ({"mempersist__core_py": "from . import other"}, "line 1: write the import in full"),
         ({"mempersist__core_py": "def f(:\n"}, "mempersist/core.py line 1: is not Python"),
         ({"mempersist__core_py": "x = 1\nprint 'x'"}, "mempersist/core.py line 2: is not Python"),
+        ({"mempersist__core_py": "x = 1\nreturn x"}, "mempersist/core.py line 2: is not Python"),
     ],
 )
 def test_imports_and_source_that_do_not_work_there(tmp_path: Path, changed: dict[str, str], message: str) -> None:
@@ -65,6 +67,10 @@ def test_source_that_is_no_utf8(tmp_path: Path) -> None:
         ("mempersist/naïve.py", "a relative path"),
         ("json.py", "would hide a module of the standard library"),
         ("python_modules/typing/__init__.py", "would hide a module of the standard library"),
+        ("compression/__init__.py", "would hide a module of the standard library"),
+        ("js.py", "would hide a module of Cloudflare's runtime"),
+        ("workers/__init__.py", "would hide a module of Cloudflare's runtime"),
+        ("python_modules/pyodide/__init__.py", "would hide a module of Cloudflare's runtime"),
         ("python_modules/mempersist/__init__.py", "is both our own and vendored"),
         ("python_modules/entry.py", "is both our own and vendored"),
         ("entry.py", "two modules have this name"),
@@ -94,6 +100,22 @@ def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret.py").write_text("token = 1\n")
     (tmp_path / "sources" / "mempersist" / "link.py").symlink_to(tmp_path / "secret.py")
     with pytest.raises(BundleError, match=r"mempersist/link.py: is a symbolic link"):
+        bundle.build(made, LOCKED)
+
+
+def test_a_link_to_a_directory_is_not_followed(tmp_path: Path) -> None:
+    made = sources(tmp_path / "sources")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "sources" / "mempersist" / "linked").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    with pytest.raises(BundleError, match=r"mempersist/linked: is a symbolic link"):
+        bundle.build(made, LOCKED)
+
+
+def test_a_linked_main_module_is_not_followed(tmp_path: Path) -> None:
+    made = sources(tmp_path / "sources")
+    made.main.rename(tmp_path / "elsewhere.py")
+    made.main.symlink_to(tmp_path / "elsewhere.py")
+    with pytest.raises(BundleError, match=r"entry\.py: is a symbolic link"):
         bundle.build(made, LOCKED)
 
 

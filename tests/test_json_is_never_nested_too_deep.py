@@ -38,7 +38,23 @@ def test_the_depth_is_that_of_the_first_value(first: Any, second: Any, ascii_onl
     if depth:
         assert not nesting.nested_deeper(text, depth)
         assert nesting.nested_deeper(text, depth - 1)
-        assert nesting.nested_deeper("[1, " + text, depth, start=4) is False
+        assert nesting.excess("[1, " + text, start=4, levels=depth, containers=10_000) is None
+
+
+def containers_of(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(containers_of, value.values()))
+    return 1 + sum(map(containers_of, value)) if isinstance(value, list) else 0
+
+
+@pytest.mark.in_process
+@given(values, values)
+def test_the_objects_and_lists_are_those_of_the_first_value(first: Any, second: Any) -> None:
+    text = json.dumps(first) + " " + json.dumps(second)
+    count = containers_of(first)
+    if count:
+        assert nesting.excess(text, levels=100, containers=count) is None
+        assert nesting.excess(text, levels=100, containers=count - 1) == "containers"
 
 
 @pytest.mark.in_process

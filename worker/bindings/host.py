@@ -15,6 +15,7 @@ from bindings.vectors import VectorizeIndex
 from mempersist import logs
 from mempersist.defects import place_of, refusal
 from mempersist.errors import Code, MempersistError
+from mempersist.limits import WORKER_CONVERSATION_BYTES
 from mempersist.ports import Mailer, Ports
 from mempersist.sealing import parse_keys
 from mempersist.service import Service, Settings
@@ -60,6 +61,7 @@ def ports_of(env: Any) -> Ports:
         SystemClock(),
         SystemIds(),
         _mailer(env),
+        WORKER_CONVERSATION_BYTES,
     )
 
 

@@ -28,6 +28,10 @@ MAX_ROLE_CHARS: Final = 40
 MAX_TAGS: Final = 20
 MAX_TAG_CHARS: Final = 64
 MAX_IDEMPOTENCY_KEY_CHARS: Final = 128
+MAX_COPY_REQUESTS: Final = 20
+MAX_DELETE_CONVERSATIONS: Final = 100
+MAX_EMPTY_CONVERSATIONS: Final = 500
+"""Conversations that one call takes out of a namespace."""
 
 # Reads
 MAX_SEARCH_QUERY_CHARS: Final = 2000
@@ -41,6 +45,12 @@ MAX_PAGE_READ_BYTES: Final = 8 * MIB
 DEFAULT_PAGE_MESSAGES: Final = 20
 MAX_LIST_ITEMS: Final = 100
 DEFAULT_LIST_ITEMS: Final = 20
+MAX_BATCH_REQUESTS: Final = 20
+MAX_READ_BATCH_BYTES: Final = 512 * KIB
+"""Arguments of a batch: titles and tags as long as they may be, written as JSON escapes."""
+MIN_BATCH_BYTES: Final = 4 * KIB
+MAX_BATCH_BYTES: Final = 48 * KIB
+DEFAULT_BATCH_BYTES: Final = 32 * KIB
 
 # Imports
 MAX_DIRECT_IMPORT_BYTES: Final = 16 * MIB
@@ -52,6 +62,13 @@ MAX_IMPORT_BYTES: Final = 16 * 1024 * MIB
 UPLOAD_EXPIRY_SECONDS: Final = 7 * 24 * 3600
 MAX_FILENAME_CHARS: Final = 255
 MAX_CONVERSATION_BYTES: Final = 32 * MIB
+WORKER_CONVERSATION_BYTES: Final = 6 * MIB
+"""What a Worker's 128 MB hold of one conversation: parsed, it takes up to ten times its bytes."""
+BYTES_PER_CONTAINER: Final = 32
+"""A conversation may have an object or list for each so many of the bytes that its host allows it; real ones have one
+in a hundred."""
+BYTES_PER_NODE: Final = 256
+"""The same for its messages; real ones have one in a thousand."""
 MAX_JSON_DEPTH: Final = 512
 MAX_TURN_CONVERSATIONS: Final = 25
 MAX_TURN_BYTES: Final = 8 * MIB
@@ -59,7 +76,7 @@ MAX_TURN_ITEMS: Final = 1000
 """Items read in a turn, where most of them hold nothing to commit."""
 MAX_TURN_ASSETS: Final = 50
 MAX_TURN_ASSET_BYTES: Final = 64 * MIB
-STAGE_PIECE_BYTES: Final = 8 * MIB
+STAGE_PIECE_BYTES: Final = 4 * MIB
 MAX_TURN_STAGE_BYTES: Final = 256 * MIB
 MAX_CONVERSATION_FILES: Final = 10_000
 MAX_IMPORT_FINDINGS: Final = 10_000

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NewType, Protocol
 
+from mempersist.limits import MAX_CONVERSATION_BYTES
+
 AccountId = NewType("AccountId", str)
 SqlValue = str | int | float | bytes | None
 Row = Mapping[str, Any]
@@ -265,7 +267,12 @@ class Ids(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything a use case may touch, handed to it by the host. ``mailer`` is None where no mail is set up."""
+    """Everything a use case may touch, handed to it by the host.
+
+    :param mailer: None where no mail is set up.
+    :param conversation_bytes: what the host's memory holds of one conversation of an export. A longer one is counted as
+        failed and stays in the upload, which a host with more memory can import again.
+    """
 
     objects: ObjectStore
     catalog: Catalog
@@ -275,3 +282,4 @@ class Ports:
     clock: Clock
     ids: Ids
     mailer: Mailer | None = None
+    conversation_bytes: int = MAX_CONVERSATION_BYTES

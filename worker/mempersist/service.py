@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mempersist.errors import MempersistError
 from mempersist.ports import Ports
@@ -23,7 +23,7 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     api_token_sha256: str | None = None
     alert_address: str | None = None
-    cursor_keys: tuple[tuple[str, bytes], ...] = ()
+    cursor_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

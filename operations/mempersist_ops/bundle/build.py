@@ -19,6 +19,7 @@ def build(sources: Sources, cache: Path) -> Bundle:
 
     :raises BundleError: for what cannot be had, and for what could not run on Cloudflare.
     """
+    _refuse_link(sources.main, MAIN)
     modules = [Module(MAIN, type_of(MAIN), sources.main.read_bytes())]
     for package in sources.packages:
         modules += tree(package, package.name)
@@ -55,10 +56,16 @@ def tree(root: Path, name: str) -> Iterator[Module]:
     """The files below ``root`` that may be shipped, as modules below ``name``. :raises BundleError: for a link."""
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
-        if path.is_dir() or _SKIPPED & set(relative.parts):
+        if _SKIPPED & set(relative.parts):
             continue
-        if path.is_symlink():
-            raise BundleError(f"{name}/{relative}: is a symbolic link; put the file itself there")
+        _refuse_link(path, f"{name}/{relative}")
+        if path.is_dir():
+            continue
         if path.suffix in _SHIPPED:
             module = f"{name}/{relative.as_posix()}"
             yield Module(module, type_of(module), path.read_bytes())
+
+
+def _refuse_link(path: Path, name: str) -> None:
+    if path.is_symlink():
+        raise BundleError(f"{name}: is a symbolic link; put the file itself there")

@@ -18,14 +18,29 @@ _NATIVE: Final = frozenset({".so", ".pyd", ".dylib", ".dll", ".a", ".o"})
 _USELESS: Final = frozenset({".pyc", ".pyo"})
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _RUNTIME: Final = frozenset({"js", "pyodide", "workers", "asgi"})
+_BUILT_IN: Final = frozenset(
+    {
+        "js",
+        "pyodide",
+        "pyodide_js",
+        "_pyodide",
+        "_pyodide_core",
+        "_pyodide_entrypoint_helper",
+        "_cloudflare_compat_flags",
+    }
+)
 _MAY_SEE_THE_RUNTIME: Final = frozenset({"entry", "bindings"})
 _MISSING_NAMES: Final = """
-curses dbm ensurepip fcntl grp idlelib lib2to3 mmap msvcrt multiprocessing nis pty pwd readline resource signal socket
-socketserver spwd sqlite3 ssl subprocess syslog termios threading tkinter turtle venv webbrowser winreg winsound
+aifc asynchat asyncore audioop cgi cgitb chunk crypt curses dbm distutils ensurepip fcntl grp idlelib imghdr imp lib2to3
+mailcap mmap msilib msvcrt multiprocessing nis nntplib nt ossaudiodev pipes pty pwd pydoc_data readline resource signal
+smtpd sndhdr socket socketserver spwd sqlite3 ssl subprocess sunau syslog telnetlib termios threading tkinter turtle
+turtledemo uu venv webbrowser winreg winsound xdrlib
 """
 _MISSING: Final = frozenset(_MISSING_NAMES.split())
 """Modules of the standard library that are absent there, or present and without a use: no processes, threads, sockets,
-files of its own or TLS."""
+files of its own or TLS. Those that left it before Python 3.14 are among them: an older Python builds the bundle."""
+_STANDARD_LIBRARY: Final = sys.stdlib_module_names | {"annotationlib", "compression"}
+"""With what Python 3.14 added."""
 
 
 def check(modules: Sequence[Module]) -> None:
@@ -61,6 +76,7 @@ def imports(module: Module) -> Iterator[str]:
     """
     try:
         tree = ast.parse(module.data.decode("utf-8"), module.name)
+        compile(tree, module.name, "exec", dont_inherit=True)
     except UnicodeDecodeError:
         raise BundleError(f"{module.name}: is not UTF-8; save it as UTF-8") from None
     except (SyntaxError, ValueError) as error:
@@ -120,7 +136,10 @@ def _check_tops(own: frozenset[str], vendored: set[str]) -> None:
     clash = own & vendored
     if clash:
         raise BundleError(f"{min(clash)}: is both our own and vendored; one would hide the other")
-    hidden = (own | vendored) & sys.stdlib_module_names
+    runtime = (own & _RUNTIME) | ((own | vendored) & _BUILT_IN)
+    if runtime:
+        raise BundleError(f"{min(runtime)}: would hide a module of Cloudflare's runtime; rename it")
+    hidden = (own | vendored) & _STANDARD_LIBRARY
     if hidden:
         raise BundleError(f"{min(hidden)}: would hide a module of the standard library; rename it")
 
@@ -134,7 +153,7 @@ def _check_imports(module: Module, own: frozenset[str], vendored: set[str]) -> N
                 raise BundleError(f"{module.name}: imports {first}; only entry.py and bindings/ may know the runtime")
         elif first in _MISSING:
             raise BundleError(f"{module.name}: imports {first}, which is of no use on Cloudflare")
-        elif first not in own and first not in vendored and first not in sys.stdlib_module_names:
+        elif first not in own and first not in vendored and first not in _STANDARD_LIBRARY:
             raise BundleError(f"{module.name}: imports {first}, which is not in the bundle; vendor it or do without")
 
 

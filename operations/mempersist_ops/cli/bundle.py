@@ -25,9 +25,9 @@ _LARGEST = 5
 )
 @json_option
 def bundle(out: Path | None, cache: Path, as_json: bool) -> None:
-    """Build the Worker's bundle from locked versions, and say its size, its number of files and its digest.
+    """Build the Worker's bundle and say its size and digest.
 
-    The same sources give the same digest on every machine.
+    Vendored packages come in locked versions. The same sources give the same digest on every machine.
     """
     try:
         made = build(find_sources(), cache)

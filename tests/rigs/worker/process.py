@@ -67,7 +67,7 @@ class Rig:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(30)
+        self.process.communicate(timeout=30)
 
 
 def start(app: Path, *, worlds: int = _WORLDS, **variables: str) -> Rig:

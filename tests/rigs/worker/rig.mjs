@@ -106,20 +106,24 @@ python.runPython(PRELOADED);
 python.mountNodeFS("/session/metadata", options.app);
 const loadedAt = performance.now();
 const driver = python.runPython(fs.readFileSync(options.driver, "utf8"));
-const { randomness, io } = { randomness: globalThis.crypto.getRandomValues, io: { fetch: globalThis.fetch, setTimeout: globalThis.setTimeout } };
+const atImport = (work) => {
+  const io = { fetch: globalThis.fetch, setTimeout: globalThis.setTimeout };
+  const randomness = globalThis.crypto.getRandomValues;
+  Object.assign(globalThis, { fetch: no("fetch"), setTimeout: no("a timer") });
+  globalThis.crypto.getRandomValues = no("randomness");
+  try {
+    return work();
+  } finally {
+    Object.assign(globalThis, io);
+    globalThis.crypto.getRandomValues = randomness;
+  }
+};
 const no = (what) => () => { throw new Error(`${what} at import time is refused by the snapshot`); };
-Object.assign(globalThis, { fetch: no("fetch"), setTimeout: no("a timer") });
-globalThis.crypto.getRandomValues = no("randomness");
-try {
-  driver.import_entry();
-} finally {
-  Object.assign(globalThis, io);
-  globalThis.crypto.getRandomValues = randomness;
-}
+atImport(() => driver.import_entry());
 const importedAt = performance.now();
 const heap = () => python._module.HEAPU8.length;
 const heapAfterImport = heap();
-const coldStart = () => driver.cold_start();
+const coldStart = () => atImport(() => driver.cold_start());
 const context = { waitUntil: (promise) => promise };
 const dispatch = (name, ...args) => driver.dispatch(context, env, name, ...args);
 
@@ -154,9 +158,10 @@ async function batch({ queue, messages, now = false }) {
 }
 
 /** Hands over held messages by their places, in that order, a place named twice twice; kept ones stay held. */
-async function deliver({ places, keep = false }) {
+async function deliver({ places, keep = false, together = false }) {
   const chosen = places.map((place) => held[place]);
   if (!keep) for (const one of new Set(chosen)) held.splice(held.indexOf(one), 1);
+  if (together) return [await handle(chosen[0].queue, chosen.map(({ message }) => message))];
   const results = [];
   for (const { queue, message } of chosen) results.push(await handle(queue, [message]));
   return results;
@@ -193,6 +198,15 @@ const steering = {
   now: async () => Date.now(),
   world: async (given) => newWorld(given),
   call: async ({ call }) => ({ result: await driver.call(env, call) }),
+  probe: async ({ line }) => {
+    try {
+      atImport(() => driver.probe(line));
+      return { error: "" };
+    } catch (error) {
+      return { error: String(error) };
+    }
+  },
+  run: async ({ source, data }) => ({ result: await driver.run(env, source, data) }),
   fault: async (fault) => Object.assign(meter, { fault: fault.binding ? { seen: 0, message: "injected", ...fault } : null, fired: 0 }),
   mode: async (given) => void (mode = given.mode),
   underway: async () => held.length > 0 || queued.received < queued.sent,
@@ -201,7 +215,7 @@ const steering = {
   clock: async ({ advance }) => void (shift += advance),
   cold: async () => coldStart(),
   scheduled: async () => void (await dispatch("scheduled", { cron: "* * * * *", scheduledTime: Date.now(), noRetry() {} }, env, context)),
-  settle: async () => env.MEMORY_VECTOR.settle(),
+  settle: async ({ name = "MEMORY_VECTOR" }) => env[name].settle(),
   vectorize: async (given) => void (env[given.name] = new VectorizeIndexImpl(meter, given)),
   mail: async () => env.EMAIL.sent,
   log: async () => lines.splice(0),

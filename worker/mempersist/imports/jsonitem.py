@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mempersist import limits
-from mempersist.nesting import nested_deeper
+from mempersist.nesting import excess
 
 _MAX_INTEGER_DIGITS = 4300
 _ERROR_REACH = 16
@@ -43,11 +43,15 @@ class _NumberTooLong(Exception):
 
 
 class ItemParser:
-    """The standard library's decoder, set up to lose nothing."""
+    """The standard library's decoder, set up to lose nothing.
 
-    __slots__ = ("_decoder", "_non_finite")
+    :param max_containers: objects and lists that a value may have.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_decoder", "_max_containers", "_non_finite")
+
+    def __init__(self, max_containers: int) -> None:
+        self._max_containers = max_containers
         self._non_finite = False
         self._decoder = json.JSONDecoder(
             parse_float=self._float, parse_int=_int, parse_constant=self._constant, strict=False
@@ -60,8 +64,9 @@ class ItemParser:
         :param damaged: ``text`` may hold bytes that were not UTF-8, as ``surrogateescape`` leaves them.
         """
         self._non_finite = False
-        if nested_deeper(text, limits.MAX_JSON_DEPTH, start):
-            return Broken("TOO_DEEP")
+        beyond = excess(text, start=start, levels=limits.MAX_JSON_DEPTH, containers=self._max_containers)
+        if beyond is not None:
+            return Broken("TOO_DEEP" if beyond == "levels" else "TOO_MANY_PARTS")
         try:
             value, end = self._decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:

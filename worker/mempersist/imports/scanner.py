@@ -32,6 +32,7 @@ Shape = Literal["start", "array", "wrapped", "lines", "end"]
 
 _HEAD_BYTES = 64 * limits.KIB
 _MEASURE_CHARS = 256 * limits.KIB
+_FEW_CONTAINERS = 1024
 _SEPARATORS = re.compile("[ \t\r\n,\ufeff]*")
 _BLANKS = re.compile("[ \t\r\n]*")
 _HEAD_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
@@ -39,7 +40,8 @@ _OPENS_ARRAY = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*\[")
 _MESSAGES = {
     "MALFORMED_JSON": "this item is not valid JSON",
     "TOO_DEEP": f"this item is nested deeper than {limits.MAX_JSON_DEPTH} levels",
-    "TOO_LARGE": "this item is longer than {max_item_bytes} bytes",
+    "TOO_LARGE": "this item is longer than the {max_item_bytes} bytes that this host can hold; the upload keeps it",
+    "TOO_MANY_PARTS": "this item has more objects and lists than this host can hold; the upload keeps it",
     "NUMBER_TOO_LONG": "this item holds a whole number of more than 4300 digits",
     "TRUNCATED": "the file ends within this item; download the export again",
     "NON_FINITE_NUMBER": "a number that JSON does not have was kept as text",
@@ -72,7 +74,8 @@ class ScannedItem:
     """One item of the file: the bytes from ``start`` to before ``end``.
 
     :param value: the parsed JSON; None if ``error`` is set.
-    :param error: MALFORMED_JSON, TOO_DEEP, TOO_LARGE, NUMBER_TOO_LONG or TRUNCATED.
+    :param error: MALFORMED_JSON, TOO_DEEP, TOO_LARGE, TOO_MANY_PARTS, NUMBER_TOO_LONG or TRUNCATED.
+    :param containers: at most so many objects and lists are in ``value``.
     :param notes: BAD_ENCODING, NON_FINITE_NUMBER, DUPLICATE_KEYS: the item was read all the same.
     :param next: the position after this item, to be saved when the item is settled.
     """
@@ -84,6 +87,7 @@ class ScannedItem:
     error: ItemError | None
     notes: tuple[Finding, ...]
     next: ScanPosition
+    containers: int = 0
 
 
 async def first_position(source: ByteSource) -> ScanPosition:
@@ -116,7 +120,8 @@ async def scan(
 ) -> AsyncGenerator[ScannedItem | Finding]:
     """Yield the items from ``at`` to the end of the file, and findings about the file as a whole.
 
-    The same file gives the same items whatever ``window_bytes`` is and wherever scanning was resumed.
+    The same file gives the same items whatever ``window_bytes`` is and wherever scanning was resumed; only whether a
+    damaged item is called MALFORMED_JSON or too deep or large may depend on how much of it was seen at once.
 
     :param max_item_bytes: a longer item is an error, TOO_LARGE; up to this much is held at a time.
     :param window_bytes: how much is read at a time; doubled for as long as an item needs.
@@ -128,7 +133,7 @@ async def scan(
         return
     shape, ordinal = at.shape, at.ordinal
     window = _Window(source, at.offset, window_bytes)
-    parser = ItemParser()
+    parser = ItemParser(max(_FEW_CONTAINERS, max_item_bytes // limits.BYTES_PER_CONTAINER))
     closed = False
     while character := await window.next_character():
         if character == "]" and shape == "wrapped":
@@ -277,8 +282,10 @@ async def _read_item(
     value: Any = None
     notes: tuple[str, ...] = ()
     found, code = True, ""
+    containers = 0
     if isinstance(outcome, Parsed):
         value, notes = outcome.value, outcome.notes
+        containers = sum(window.text.count(bracket, window.index, outcome.end) for bracket in "[{")
         window.advance(outcome.end)
         if window.size > window.base_bytes:
             window.forget()
@@ -297,7 +304,7 @@ async def _read_item(
         message = _MESSAGES[code].format(max_item_bytes=max_item_bytes)
         return ScannedItem(ordinal, start, window.offset, None, ItemError(code, message), (), following)
     remarks = tuple(Finding(note, _MESSAGES[note], "note", f"byte {start}") for note in notes)
-    return ScannedItem(ordinal, start, window.offset, value, None, remarks, following)
+    return ScannedItem(ordinal, start, window.offset, value, None, remarks, following, containers)
 
 
 def _wrapped_array(head: bytes, begin: int) -> int | None:

@@ -23,7 +23,14 @@ from mempersist.imports.scanner import START, ScannedItem, ScanPosition, scan
 from mempersist.imports.source import ByteSource
 from mempersist.imports.state import State
 from mempersist.jobs import CONTINUE, Job, Outcome
-from mempersist.limits import MAX_TURN_BYTES, MAX_TURN_CONVERSATIONS, MAX_TURN_ITEMS
+from mempersist.limits import (
+    BYTES_PER_CONTAINER,
+    BYTES_PER_NODE,
+    MAX_CONVERSATION_BYTES,
+    MAX_TURN_BYTES,
+    MAX_TURN_CONVERSATIONS,
+    MAX_TURN_ITEMS,
+)
 from mempersist.ports import AccountId, Ports, Statement
 
 
@@ -56,7 +63,7 @@ async def step(ports: Ports, job: Job, run: Run) -> Step | Outcome:
         await staging.drop(ports.objects, archives.file_prefix(run, state.archive, state.file - 1))
     try:
         source = await archives.open_file(ports, job, run, state.archive, layout, state.file)
-        batch = await read_batch(source, run.account, at, label)
+        batch = await read_batch(source, run.account, at, label, ports.conversation_bytes)
     except ItemError as error:
         return _unreadable(state, FindingRow(label, "failed", error.code, error.message))
     except MempersistError as error:
@@ -75,21 +82,32 @@ async def step(ports: Ports, job: Job, run: Run) -> Step | Outcome:
     return CONTINUE
 
 
-async def read_batch(source: ByteSource, account: AccountId, at: ScanPosition, label: str) -> Batch:
+async def read_batch(
+    source: ByteSource, account: AccountId, at: ScanPosition, label: str, largest: int = MAX_CONVERSATION_BYTES
+) -> Batch:
     """Read from ``at`` on until a bound of the turn is reached or the file ends.
 
+    :param largest: bytes of one conversation, from which the turn's own bounds follow.
     :raises MempersistError: PERMANENT_PARSER: nothing of the file can be read.
     """
     batch = Batch(next=at)
     seen: set[str] = set()
-    async with contextlib.aclosing(scan(source, at)) as items:
+    containers = nodes = 0
+    async with contextlib.aclosing(scan(source, at, max_item_bytes=largest)) as items:
         async for item in items:
             if isinstance(item, Finding):
                 batch.findings.append(FindingRow(f"{label}:{item.position}", item.severity, item.code, item.message))
                 continue
-            if item.ordinal > at.ordinal and item.end - at.offset > MAX_TURN_BYTES:
+            containers += item.containers
+            nodes += _nodes_in(item.value)
+            full = (
+                item.end - at.offset > min(MAX_TURN_BYTES, largest)
+                or containers > largest // BYTES_PER_CONTAINER
+                or nodes > largest // BYTES_PER_NODE
+            )
+            if item.ordinal > at.ordinal and full:
                 return batch
-            conversation = _conversation(item, batch, label)
+            conversation = _conversation(item, batch, label, largest // BYTES_PER_NODE)
             if conversation is not None:
                 conversation_id = conversation_id_of(account, conversation)
                 if conversation_id in seen:
@@ -103,11 +121,12 @@ async def read_batch(source: ByteSource, account: AccountId, at: ScanPosition, l
     return batch
 
 
-def _conversation(item: ScannedItem, batch: Batch, label: str) -> SourceConversation | None:
+def _conversation(item: ScannedItem, batch: Batch, label: str, most_nodes: int) -> SourceConversation | None:
     """The item as a conversation, or None after noting in ``batch`` why it is none."""
     error = item.error
     if error is None:
         try:
+            _check_nodes(item.value, most_nodes)
             return normalise(item.value)
         except ItemError as problem:
             error = problem
@@ -119,6 +138,17 @@ def _conversation(item: ScannedItem, batch: Batch, label: str) -> SourceConversa
         FindingRow(f"{label}:{item.ordinal}", fate, error.code, error.message, _source_id(item.value))
     )
     return None
+
+
+def _nodes_in(value: Any) -> int:
+    mapping = value.get("mapping") if isinstance(value, dict) else None
+    return len(mapping) if isinstance(mapping, dict) else 0
+
+
+def _check_nodes(value: Any, most: int) -> None:
+    if _nodes_in(value) > most:
+        message = f"this conversation has more than the {most} messages that this host can hold; the upload keeps it"
+        raise ItemError("TOO_MANY_PARTS", message)
 
 
 def _take(batch: Batch, conversation: SourceConversation, item: ScannedItem, label: str) -> None:
