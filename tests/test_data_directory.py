@@ -136,3 +136,27 @@ def test_whoever_comes_while_another_program_starts_waits_for_it(tmp_path: Path)
         waiting.join(30)
         assert not waiting.is_alive()
         assert not first.alone()
+
+
+def test_cursor_keys_are_made_once_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
+    directory = datadir.create(tmp_path)
+    ((key_id, secret),) = datadir.cursor_keys(directory)
+    assert key_id
+    assert len(secret) == 32
+    assert datadir.cursor_keys(directory) == ((key_id, secret),)
+    assert mode(directory.cursor_keys) == 0o600
+
+
+def test_a_cursor_key_put_in_front_signs_and_the_old_one_still_verifies(tmp_path: Path) -> None:
+    directory = datadir.create(tmp_path)
+    (old,) = datadir.cursor_keys(directory)
+    directory.cursor_keys.write_text(f"newer:{'6e' * 32}\n{directory.cursor_keys.read_text()}")
+    assert datadir.cursor_keys(directory) == (("newer", b"n" * 32), old)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"short:00", b"\xff\xfe"])
+def test_a_file_without_valid_cursor_keys_is_refused_and_says_the_way_out(tmp_path: Path, content: bytes) -> None:
+    directory = datadir.create(tmp_path)
+    directory.cursor_keys.write_bytes(content)
+    with pytest.raises(MempersistError, match="holds no valid keys; delete it"):
+        datadir.cursor_keys(directory)

@@ -43,6 +43,8 @@ READS = [
     ("/api/conversations?limit=1", "memory_list_conversations", {"limit": 1}),
     ("/api/namespaces", "memory_list_namespaces", {}),
     ("/api/stats", "memory_stats", {}),
+    ("/api/capabilities", "memory_get_capabilities", {}),
+    ("/api/conversations/" + "0" * 64 + "/revisions", "memory_list_revisions", {"conversation_id": "0" * 64}),
     # refused
     ("/api/search", "memory_search", {}),
     ("/api/search?q=", "memory_search", {"query": ""}),
@@ -72,6 +74,86 @@ async def test_reads_agree(path: str, tool: str, arguments: dict[str, Any]) -> N
         await writes.store(at.world.ports, "The walrus again", tags=("zoo",), namespace="work")
         await drain(at.world)
         assert over_http(await at.client.get(path)) == await over_mcp(at, tool, arguments)
+
+
+ID = "00000000-0000-4000-8000-000000000000"
+BASE = {"base_revision_id": "0" * 64}
+POSTED: list[tuple[str, str, dict[str, Any]]] = [
+    ("/api/conversations/read", "memory_get_conversations", {"requests": [{"conversation_id": ID}] * 21}),
+    ("/api/conversations/read", "memory_get_conversations", {"requests": [{"conversation_id": ID}], "cursor": "x"}),
+    ("/api/conversations/read", "memory_get_conversations", {"cursor": "nonsense"}),
+    ("/api/conversations/resolve", "memory_resolve_conversations", {"requests": [{"title": "Title"}, {"title": "?"}]}),
+    ("/api/conversations/resolve", "memory_resolve_conversations", {"requests": []}),
+    ("/api/conversations/delete", "memory_delete_conversations", {"conversation_ids": [ID]}),
+    ("/api/conversations/delete", "memory_delete_conversations", {"conversation_ids": [ID, ID]}),
+    ("/api/namespaces/empty", "memory_empty_namespace", {"namespace": "a", "confirm_namespace": "b"}),
+    ("/api/namespaces/empty", "memory_empty_namespace", {"namespace": "foreign", "confirm_namespace": "foreign"}),
+    ("/api/context", "memory_build_context", {"task": "t"}),
+    (
+        "/api/context",
+        "memory_build_context",
+        {
+            "task": "t",
+            "required": [{"selector": {"title": "Title"}}],
+            "budget": {"max_estimated_tokens": 1000, "max_serialized_bytes": 8192},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "tool", "arguments"), POSTED)
+async def test_calls_with_a_body_agree(path: str, tool: str, arguments: dict[str, Any]) -> None:
+    async with door() as at:
+        await writes.store(at.world.ports, "I saw a walrus")
+        assert over_http(await at.client.post(path, json=arguments)) == await over_mcp(at, tool, arguments)
+
+
+@pytest.mark.parametrize(
+    ("door_name", "tool", "arguments"),
+    [
+        ("append", "memory_append", {**BASE, "messages": [{"role": "user", "content": "x"}]}),
+        ("replace", "memory_replace", {**BASE, "messages": [{"role": "user", "content": "x"}]}),
+        ("restore", "memory_restore_revision", {**BASE, "revision_id": "0" * 64}),
+        ("tags", "memory_update_tags", {**BASE, "add": ["a"]}),
+        ("tags", "memory_update_tags", {**BASE, "add": [" "]}),
+        ("replace", "memory_replace", {"messages": []}),
+    ],
+)
+async def test_refused_changes_of_a_conversation_agree(door_name: str, tool: str, arguments: dict[str, Any]) -> None:
+    async with door() as at:
+        written = await writes.store(at.world.ports, "I saw a walrus")
+        for conversation in (written.conversation_id, ID, "nonsense"):
+            path = f"/api/conversations/{conversation}/{door_name}"
+            got = over_http(await at.client.post(path, json=arguments))
+            assert got == await over_mcp(at, tool, {**arguments, "conversation_id": conversation})
+            assert not got[0]
+
+
+async def test_a_conversation_changed_over_http_is_changed_for_mcp() -> None:
+    async with door() as at:
+        written = await writes.store(at.world.ports, "one", "two")
+        path = f"/api/conversations/{written.conversation_id}"
+        base = {"base_revision_id": written.revision_id}
+        replaced = (
+            await at.client.post(f"{path}/replace", json={**base, "messages": [{"role": "user", "content": "three"}]})
+        ).json()
+        base = {"base_revision_id": replaced["revision_id"]}
+        tagged = await at.client.post(f"{path}/tags", json={**base, "add": ["Sea"]})
+        restored = await at.client.post(f"{path}/restore", json={**base, "revision_id": written.revision_id})
+        listed = over_http(await at.client.get(f"{path}/revisions", params={"limit": 5}))
+        read = over_http(
+            await at.client.post(
+                "/api/conversations/read", json={"requests": [{"conversation_id": written.conversation_id}]}
+            )
+        )
+        assert (tagged.status_code, restored.status_code) == (200, 200)
+        assert listed == await over_mcp(
+            at, "memory_list_revisions", {"conversation_id": written.conversation_id, "limit": 5}
+        )
+        assert listed[1]["current_revision_id"] == written.revision_id
+        (entry,) = read[1]["results"]
+        assert [message["text"] for message in entry["messages"]] == ["one", "two"]
+        assert entry["conversation"]["tags"] == ["sea"]
 
 
 @pytest.mark.parametrize("options", [{}, {"offset": 1, "limit": 1}, {"branch": "all"}, {"format": "compact"}])

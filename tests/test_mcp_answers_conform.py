@@ -58,6 +58,10 @@ async def filled() -> tuple[Client, dict[str, list[dict[str, Any]]]]:
     hit = (await at.answer("memory_search", query="barometer"))["results"][0]
     message = {"role": "user", "content": "x", "timestamp": "2026-01-01T00:00:00Z"}
     known = {"conversation_id": stored.conversation_id}
+    first = await writes.store(world.ports, "to be replaced", namespace="drafts")
+    second = await writes.replace(world.ports, first, "x", timestamp="2026-01-01T00:00:00Z")
+    await writes.restore(world.ports, second, first.revision_id)
+    rewritten = {"conversation_id": first.conversation_id}
     return at, {
         "memory_search": [{"query": "barometer"}, {"query": "nothing like it"}, {"query": "?"}],
         "memory_get_context": [{"chunk_id": hit["chunkId"]}, {"chunk_id": hit["chunkId"], "format": "compact"}],
@@ -73,6 +77,15 @@ async def filled() -> tuple[Client, dict[str, list[dict[str, Any]]]]:
         "memory_list_conversations": [{}, {"limit": 1}, {"tags": ["weather"], "tag_mode": "any"}],
         "memory_list_revisions": [known, {**known, "limit": 1}],
         "memory_resolve_conversations": [{"requests": [{"title": "Title"}, {"title": "nothing like it"}]}],
+        "memory_build_context": [
+            {
+                "task": "Forecast",
+                "required": [{"selector": known}],
+                "retrieve": [{"query": "barometer"}],
+                "budget": {"max_estimated_tokens": most, "max_serialized_bytes": 16_000},
+            }
+            for most in (1, 1000)
+        ],
         "memory_list_namespaces": [{}],
         "memory_stats": [{}],
         "memory_store": [
@@ -85,6 +98,30 @@ async def filled() -> tuple[Client, dict[str, list[dict[str, Any]]]]:
             {**known, "base_revision_id": stored.revision_id, "messages": [message], "idempotency_key": "a"},
             {**known, "base_revision_id": stored.revision_id, "messages": [message], "idempotency_key": "a"},
         ],
+        "memory_replace": [
+            {**rewritten, "base_revision_id": first.revision_id, "messages": [message], "verify": True},
+        ],
+        "memory_restore_revision": [
+            {**rewritten, "base_revision_id": second.revision_id, "revision_id": first.revision_id, "verify": True},
+            {**rewritten, "base_revision_id": second.revision_id, "revision_id": first.revision_id},
+        ],
+        "memory_copy_conversations": [
+            {
+                "target_namespace": "copies",
+                "create_target_namespace": True,
+                "idempotency_key": "c",
+                "requests": [{"conversation_id": outcome.conversation_id}, {"conversation_id": "0" * 64}],
+                "verify": True,
+            },
+        ],
+        "memory_update_tags": [
+            {**rewritten, "base_revision_id": first.revision_id, "add": ["new"], "idempotency_key": "t"},
+            {**rewritten, "base_revision_id": first.revision_id, "add": ["new"], "idempotency_key": "t"},
+        ],
+        "memory_delete_conversations": [
+            {"conversation_ids": [rewritten["conversation_id"], "0" * 64]},
+        ],
+        "memory_empty_namespace": [{"namespace": "copies", "confirm_namespace": "copies"}],
         "memory_import_status": [{"import_id": accepted.import_id}],
         "memory_get_capabilities": [{}],
         "search": [{"query": "barometer"}, {"query": "nothing like it"}],
@@ -132,7 +169,7 @@ async def test_a_page_of_the_list_carries_the_cursor_of_the_next() -> None:
             break
     everything = await at.answer("memory_list_conversations")
     assert seen == [row["id"] for row in everything["conversations"]]
-    assert len(seen) == 3
+    assert len(seen) == 4
 
 
 async def test_an_imports_counts_add_up_and_every_finding_has_its_reason() -> None:
@@ -180,3 +217,8 @@ async def test_capabilities_are_the_limits_and_bounds_that_are_enforced() -> Non
         "supports_verify": True,
     }
     assert answer["tools"]["memory_list_conversations"]["supports_cursor"] is True
+    assert answer["tools"]["memory_copy_conversations"]["max_items"] == limits.MAX_COPY_REQUESTS
+    assert answer["tools"]["memory_delete_conversations"]["max_items"] == limits.MAX_DELETE_CONVERSATIONS
+    for name in ("store", "append", "replace", "restore_revision"):
+        assert answer["tools"][f"memory_{name}"]["supports_verify"] is True
+    assert answer["tools"]["memory_copy_conversations"]["supports_verify"] is True

@@ -32,7 +32,8 @@ async def test_missing_deleted_and_foreign_are_one_answer() -> None:
     await delete_conversation(world.ports, OWNER, deleted.conversation_id)
 
     message = [{"role": "user", "content": "x"}]
-    append = {"base_revision_id": kept.revision_id, "messages": message}
+    base = {"base_revision_id": kept.revision_id}
+    append = {**base, "messages": message}
     same: dict[str, list[tuple[Any, dict[str, Any]]]] = {
         "memory_get_conversation": [
             (owner, {"conversation_id": NOBODYS_UUID}),
@@ -51,6 +52,18 @@ async def test_missing_deleted_and_foreign_are_one_answer() -> None:
             (owner, {"conversation_id": deleted.conversation_id, **append}),
             (stranger, {"conversation_id": kept.conversation_id, **append}),
         ],
+        **{
+            name: [
+                (owner, {"conversation_id": NOBODYS_UUID, **arguments}),
+                (owner, {"conversation_id": deleted.conversation_id, **arguments}),
+                (stranger, {"conversation_id": kept.conversation_id, **arguments}),
+            ]
+            for name, arguments in (
+                ("memory_replace", append),
+                ("memory_restore_revision", {**base, "revision_id": kept.revision_id}),
+                ("memory_update_tags", {**base, "add": ["a"]}),
+            )
+        },
         "memory_import_status": [
             (owner, {"import_id": NOBODYS_UUID}),
             (stranger, {"import_id": accepted.import_id}),

@@ -24,15 +24,28 @@ NAMES = [
     "memory_search",
     "memory_get_context",
     "memory_get_conversation",
+    "memory_get_conversations",
     "memory_list_conversations",
+    "memory_list_revisions",
+    "memory_resolve_conversations",
+    "memory_build_context",
     "memory_list_namespaces",
     "memory_stats",
     "memory_store",
     "memory_append",
+    "memory_replace",
+    "memory_restore_revision",
+    "memory_copy_conversations",
+    "memory_update_tags",
+    "memory_delete_conversations",
+    "memory_empty_namespace",
     "memory_import_status",
     "memory_get_capabilities",
+    "search",
+    "fetch",
 ]
-WRITES = {"memory_store", "memory_append"}
+WRITES = set(NAMES[NAMES.index("memory_store") : NAMES.index("memory_import_status")])
+DESTRUCTIVE = WRITES - {"memory_store", "memory_append", "memory_copy_conversations"}
 COMBINATORS = {"oneOf", "anyOf", "allOf", "not", "if", "then", "else", "$ref", "$dynamicRef", "$defs", "const"}
 each_tool = pytest.mark.parametrize("tool", TOOLS, ids=[tool.name for tool in TOOLS])
 
@@ -75,7 +88,8 @@ def test_arguments_are_plain_typed_and_described(tool: Tool) -> None:
             assert set(schema.get("required", ())) <= set(schema["properties"]), path
         if schema["type"] == "array":
             assert isinstance(schema["items"]["type"], str), path
-        if "[items]" not in path.rpartition(".")[2] and path:
+        is_inner_level = ".follow[items].follow" in path  # says nothing that the outer level has not said
+        if "[items]" not in path.rpartition(".")[2] and path and not is_inner_level:
             assert schema["description"], path
         if "pattern" in schema:
             assert schema["pattern"] in PATTERN_IN_WORDS, path
@@ -111,12 +125,38 @@ def test_every_hint_is_given(tool: Tool) -> None:
     writes = tool.name in WRITES
     assert definition(tool)["annotations"] == {
         "readOnlyHint": not writes,
-        "destructiveHint": False,
-        "idempotentHint": tool.name != "memory_store",
+        "destructiveHint": tool.name in DESTRUCTIVE,
+        "idempotentHint": tool.name not in {"memory_store", "memory_empty_namespace"},
         "openWorldHint": False,
     }
     assert tool.scope == (WRITE if writes else READ)
-    assert definition(tool)["_meta"]["securitySchemes"] == [{"type": "oauth2", "scopes": [tool.scope]}]
+    schemes = definition(tool).get("_meta", {}).get("securitySchemes")
+    assert schemes == ([{"type": "oauth2", "scopes": [WRITE]}] if writes else None)
+
+
+@each_tool
+def test_listed_schemas_take_what_the_full_ones_take(tool: Tool) -> None:
+    listed, full = definition(tool)["inputSchema"], tool.input_schema
+    assert set(listed["properties"]) == set(full["properties"])
+    assert listed.get("required") == full.get("required")
+    assert listed["additionalProperties"] is False
+    told = dict(positions(listed))
+    for path, schema in positions(full):
+        if path not in told:
+            assert ".follow[items].follow" in path
+            continue
+        for keyword, value in told[path].items():
+            assert keyword in {"properties", "items"} or schema[keyword] == value, path
+
+
+@each_tool
+def test_listed_answers_are_typed_and_their_lists_have_items(tool: Tool) -> None:
+    listed = definition(tool)["outputSchema"]
+    jsonschema.Draft202012Validator.check_schema(listed)
+    assert listed["type"] == "object"
+    for path, schema in positions(listed):
+        assert schema["type"] != "array" or schema["items"]["type"], path
+        assert "properties" not in schema or not path, path
 
 
 @each_tool
@@ -144,12 +184,26 @@ def test_bounds_are_the_limits_that_are_enforced() -> None:
     assert arguments["memory_list_conversations"]["cursor"]["maxLength"] == limits.MAX_CURSOR_BYTES
     assert arguments["memory_store"]["messages"]["maxItems"] == limits.MAX_STORE_MESSAGES == 1000
     assert arguments["memory_append"]["messages"]["maxItems"] == limits.MAX_APPEND_MESSAGES == 100
-    for name in WRITES:
+    assert arguments["memory_replace"]["messages"]["maxItems"] == limits.MAX_STORE_MESSAGES
+    assert arguments["memory_copy_conversations"]["requests"]["maxItems"] == limits.MAX_COPY_REQUESTS == 20
+    assert arguments["memory_delete_conversations"]["conversation_ids"]["maxItems"] == 100
+    for name in ("memory_store", "memory_append", "memory_replace"):
         message = arguments[name]["messages"]["items"]["properties"]
         assert message["content"]["maxLength"] == limits.MAX_MESSAGE_CONTENT_CHARS
         assert message["role"]["maxLength"] == limits.MAX_ROLE_CHARS
-        assert arguments[name]["tags"]["maxItems"] == limits.MAX_TAGS
-        assert arguments[name]["tags"]["items"]["maxLength"] == limits.MAX_TAG_CHARS
+    for tags in (
+        arguments["memory_store"]["tags"],
+        arguments["memory_append"]["tags"],
+        arguments["memory_update_tags"]["add"],
+        arguments["memory_update_tags"]["remove"],
+        *(
+            arguments["memory_copy_conversations"]["requests"]["items"]["properties"]["tags"]["properties"][name]
+            for name in ("add", "remove")
+        ),
+    ):
+        assert tags["maxItems"] == limits.MAX_TAGS
+        assert tags["items"]["maxLength"] == limits.MAX_TAG_CHARS
+    for name in WRITES:
         assert arguments[name]["idempotency_key"]["maxLength"] == limits.MAX_IDEMPOTENCY_KEY_CHARS
 
 

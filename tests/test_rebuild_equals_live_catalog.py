@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mempersist.archive import compaction, memories
+from mempersist.archive import compaction, memories, replacing, tagging
+from mempersist.archive.copying import CopyRequest
 from mempersist.archive.deletion import delete_conversation
 from mempersist.archive.importing import ImportItem, import_conversations
 from mempersist.archive.memories import NewMessage
@@ -20,6 +21,7 @@ from mempersist.errors import MempersistError
 from mempersist.recovery.rebuild import rebuild_catalog
 from tests.rigs import conversations as make
 from tests.rigs.worlds import World, drain, memory_world, with_empty_catalog
+from tests.rigs.writes import copy
 
 messages = st.lists(make.texts, min_size=1, max_size=3).map(
     lambda items: [NewMessage("user", "x" + item) for item in items]
@@ -28,7 +30,7 @@ sources = st.sampled_from(["alpha", "beta", "gamma"])
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Imports, stores, appends, deletions and compactions in any order; after each, a rebuild is compared."""
+    """Imports, every kind of write, deletions and compactions in any order; after each, a rebuild is compared."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,6 +94,64 @@ class AnyHistory(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: self.live())
+    @rule(data=st.data(), new=messages, key=st.sampled_from([None, "k1", "k2"]))
+    def replace(self, data: st.DataObject, new: list[NewMessage], key: str | None) -> None:
+        row = data.draw(st.sampled_from(self.live()))
+        with contextlib.suppress(MempersistError):  # the key may stand for another request by now
+            self.run(
+                replacing.replace_transcript(
+                    self.world.ports,
+                    OWNER,
+                    conversation_id=row["conversation_id"],
+                    base_revision_id=row["revision_id"],
+                    messages=new,
+                    idempotency_key=key,
+                )
+            )
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        row = data.draw(st.sampled_from(self.live()))
+        known = self.run(
+            self.world.ports.catalog.query(
+                "SELECT revision_id FROM revisions WHERE conversation_id = ? ORDER BY first_seq",
+                (row["conversation_id"],),
+            )
+        )
+        self.run(
+            replacing.restore_revision(
+                self.world.ports,
+                OWNER,
+                conversation_id=row["conversation_id"],
+                revision_id=data.draw(st.sampled_from(known))["revision_id"],
+                base_revision_id=row["revision_id"],
+            )
+        )
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data(), add=st.sampled_from(["a", "d"]), remove=st.sampled_from(["a", "b"]))
+    def change_tags(self, data: st.DataObject, add: str, remove: str) -> None:
+        row = data.draw(st.sampled_from(self.live()))
+        self.run(
+            tagging.update_tags(
+                self.world.ports,
+                OWNER,
+                conversation_id=row["conversation_id"],
+                base_revision_id=row["revision_id"],
+                add=[add],
+                remove=[remove],
+            )
+        )
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data(), key=st.sampled_from(["c1", "c2"]))
+    def copy(self, data: st.DataObject, key: str) -> None:
+        row = data.draw(st.sampled_from(self.live()))
+        with contextlib.suppress(MempersistError):  # the key may stand for another request by now
+            self.run(copy(self.world.ports, CopyRequest(row["conversation_id"]), key=key))
+
+    @precondition(lambda self: self.live())
     @rule(data=st.data(), purge=st.booleans())
     def delete(self, data: st.DataObject, purge: bool) -> None:
         row = data.draw(st.sampled_from(self.live()))
@@ -125,5 +185,5 @@ class AnyHistory(RuleBasedStateMachine):
 
 TestAnyHistory = AnyHistory.TestCase
 TestAnyHistory.settings = settings(
-    max_examples=15, stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=15, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -109,7 +109,10 @@ async def commit(
     conflicts = frozenset(
         draft.entry.conversation_id for draft, head_hash in zip(drafts, written, strict=True) if head_hash is None
     )
-    projected = await _project(ports, account, committed, intent, extra(conflicts) if extra else ())
+    settled = [] if conflicts else [intents.settled(intent)]
+    projected = await _project(ports, account, committed, settled, extra(conflicts) if extra else ())
+    if conflicts:
+        await _give_way(ports, account, conflicts, intent)
     index_jobs = {
         draft.entry.conversation_id: index_job_id(ports, draft.entry.conversation_id) for draft, _ in committed
     }
@@ -161,7 +164,7 @@ async def _put_head(ports: Ports, entry: HeadEntry) -> str | None:
         await ports.objects.put(key, data, if_absent=True)
     except PreconditionFailed:
         # The store may have taken the write and lost the answer; a repeated put then meets itself.
-        if await ports.objects.get(key) != data:
+        if not await _stands(ports, key, data):
             return None
     except StorageError:
         if not await _stands(ports, key, data):
@@ -176,37 +179,55 @@ async def _stands(ports: Ports, key: str, data: bytes) -> bool:
         return False
 
 
+async def _give_way(ports: Ports, account: AccountId, conflicts: frozenset[str], intent: str) -> None:
+    """Fold what came first. Where that is a deletion, what was written here beside it is purged with the rest."""
+    try:
+        for conversation_id in sorted(conflicts):
+            await refold(ports, account, conversation_id, after_losing=True)
+        await ports.catalog.batch([intents.settled(intent)])
+    except (CatalogError, StorageError, ObjectNotFound, codec.UnreadableObject):
+        return  # the intent stays, and the sweeper does the same
+
+
 async def _project(
     ports: Ports,
     account: AccountId,
     committed: Sequence[tuple[Draft, str]],
-    intent: str,
+    settled: Sequence[Statement],
     extra: Sequence[Statement],
 ) -> bool:
     changes = [
         fold.Change(draft.entry, head_hash, draft.stored, draft.messages, draft.replace_messages)
         for draft, head_hash in committed
     ]
-    done = intents.settled(intent)
     waiting = [statement for draft, _ in committed for statement in pending_index(ports, draft.entry)]
     try:
-        await ports.catalog.batch([*fold.advance(changes), *waiting, *extra, done])
+        await _batch(ports, [*fold.advance(changes), *waiting, *extra, *settled])
     except CatalogError:
         if extra:
             raise  # the caller's own rows belong to this batch; it repeats the whole turn
         try:
             for draft, _ in committed:
                 await refold(ports, account, draft.entry.conversation_id)
-            await ports.catalog.batch([done])
+            await _batch(ports, settled)
         except CatalogError:
             return False
     return True
 
 
-async def refold(ports: Ports, account: AccountId, conversation_id: str, *, force: bool = False) -> bool:
+async def _batch(ports: Ports, statements: Sequence[Statement]) -> None:
+    """D1 takes no empty batch."""
+    if statements:
+        await ports.catalog.batch(statements)
+
+
+async def refold(
+    ports: Ports, account: AccountId, conversation_id: str, *, force: bool = False, after_losing: bool = False
+) -> bool:
     """Set a conversation's rows to what the archive says of it, and queue it for the index, if they are behind.
 
     :param force: do so even if they know the newest entry, because something else about them is in doubt.
+    :param after_losing: bodies were written for an entry that did not come about, so do so if it is deleted.
     :returns: whether the archive knows the conversation and it is ``account``'s.
     :raises CatalogError: / :raises StorageError:
     """
@@ -217,7 +238,7 @@ async def refold(ports: Ports, account: AccountId, conversation_id: str, *, forc
     rows = await ports.catalog.query(
         "SELECT head_seq FROM conversations WHERE account_id = ? AND conversation_id = ?", (account, conversation_id)
     )
-    if rows and rows[0]["head_seq"] >= head.seq and not force:
+    if rows and rows[0]["head_seq"] >= head.seq and not force and not (after_losing and head.deleted):
         return True
     try:
         statements = await projection(ports, conversation_id, log)

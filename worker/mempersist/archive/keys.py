@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 SEQUENCE_DIGITS = 10
@@ -13,6 +14,7 @@ ACCOUNTS = "canonical/accounts/"
 ASSETS = "canonical/assets/"
 IMPORTS = "raw/imports/"
 WORK = "work/imports/"
+REQUESTS = "work/requests/"
 
 
 def safe_name(name: str) -> str:
@@ -80,3 +82,8 @@ def import_receipt(import_id: str) -> str:
 def import_work(import_id: str) -> str:
     """Prefix of an import's scratch objects; they may vanish at any time."""
     return f"{WORK}{import_id}/"
+
+
+def request_record(account_id: str, idempotency_key: str) -> str:
+    """What a request over many conversations found when it came first; without it, a repeated call looks again."""
+    return f"{REQUESTS}{account_id}/{sha256(idempotency_key.encode()).hexdigest()}.json"

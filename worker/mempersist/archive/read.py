@@ -93,6 +93,8 @@ async def read_page(
     total = manifest.message_count if branch == "active" else manifest.node_count
     expected = max(0, min(limit, total - offset))
     places = await _places(ports, account, manifest, branch, offset, limit)
+    if len(places) != expected and await _is_beginning(ports, account, row, manifest):
+        places = await _places(ports, account, manifest, branch, offset, expected, at_revision=row["revision_id"])
     if len(places) == expected:
         nodes = await _read_lines(ports, conversation_id, _within(places, max_bytes))
     else:  # an earlier revision, or one that was overtaken just now: its rows are not in the catalog
@@ -110,16 +112,43 @@ def _within(places: Sequence[Row], max_bytes: int | None) -> Sequence[Row]:
     return places[: max(1, sum(1 for total in used if total <= max_bytes))]
 
 
+async def _is_beginning(ports: Ports, account: AccountId, row: Row, manifest: Manifest) -> bool:
+    """Whether the conversation's revision is the manifest's with messages appended and nothing else, so that the rows
+    of the one are the first rows of the other."""
+    later = await ports.catalog.query(
+        "SELECT c.manifest_key, (SELECT count(*) FROM revisions AS o WHERE o.conversation_id = c.conversation_id"
+        " AND o.first_seq > p.first_seq AND o.operation <> 'append') AS others FROM revisions AS c"
+        " CROSS JOIN revisions AS p ON p.conversation_id = c.conversation_id AND p.revision_id = ?"
+        " WHERE c.account_id = ? AND c.conversation_id = ? AND c.revision_id = ? AND c.first_seq > p.first_seq",
+        (manifest.revision_id, account, manifest.conversation_id, row["revision_id"]),
+    )
+    if not later or later[0]["others"]:
+        return False
+    try:
+        current = (await load.manifest(ports.objects, later[0]["manifest_key"])).manifest
+    except (ObjectNotFound, StorageError, codec.UnreadableObject):
+        return False
+    # After a restore, or when one of them was compacted, the one does not begin with the segments of the other.
+    return current.segments[: len(manifest.segments)] == manifest.segments
+
+
 async def _places(
-    ports: Ports, account: AccountId, manifest: Manifest, branch: Branch, offset: int, limit: int
+    ports: Ports,
+    account: AccountId,
+    manifest: Manifest,
+    branch: Branch,
+    offset: int,
+    limit: int,
+    *,
+    at_revision: str | None = None,
 ) -> Sequence[Row]:
-    """Where the page's lines lie, as long as the catalog still stands at the manifest's revision."""
+    """Where the page's lines lie, as long as the catalog still stands at the revision, the manifest's unless named."""
     place = "sequence" if branch == "active" else "ordinal"
     return await ports.catalog.query(
         f"SELECT m.segment_sha256, m.byte_offset, m.byte_length FROM messages AS m CROSS JOIN conversations AS c"
         " ON c.conversation_id = m.conversation_id AND c.revision_id = ?"
         f" WHERE m.account_id = ? AND m.conversation_id = ? AND m.{place} >= ? AND m.{place} < ? ORDER BY m.{place}",
-        (manifest.revision_id, account, manifest.conversation_id, offset, offset + limit),
+        (at_revision or manifest.revision_id, account, manifest.conversation_id, offset, offset + limit),
     )
 
 

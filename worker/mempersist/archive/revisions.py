@@ -33,9 +33,25 @@ class NewRevision:
 
 def extended(conversation_id: str, base: StoredManifest | None, nodes: Sequence[Node], at: str) -> NewRevision:
     """``base`` with ``nodes`` behind its current node. Reads and writes only what is new."""
+    return _behind(base.manifest if base else _nothing(conversation_id), nodes, at)
+
+
+def rewritten(base: StoredManifest, nodes: Sequence[Node], at: str) -> NewRevision:
+    """``nodes`` alone, in place of all that ``base`` says. What the last import brought is still known as such."""
+    before = base.manifest
+    kept = replace(
+        _nothing(before.conversation_id),
+        source_digest=before.source_digest,
+        source_updated_at=before.source_updated_at,
+        metadata=before.metadata,
+        derived_from=before.derived_from,
+    )
+    return replace(_behind(kept, nodes, at), replace_messages=True)
+
+
+def _behind(before: Manifest, nodes: Sequence[Node], at: str) -> NewRevision:
     encoded = segments.encode_nodes(nodes)
-    built = tuple(segments.build(conversation_id, encoded))
-    before = base.manifest if base else _nothing(conversation_id)
+    built = tuple(segments.build(before.conversation_id, encoded))
     manifest = _identified(
         replace(
             before,
@@ -67,14 +83,16 @@ def merged(
     """``base`` with what another export of the conversation adds; None if that is nothing.
 
     No node is ever dropped. A newer export replaces the nodes it knows and sets the current node, unless messages were
-    written here behind the node that is current in it: then those stay current. An older one only adds nodes.
+    written here behind the node that is current in it, or in place of all that was imported: then those stay current.
+    An older one only adds nodes.
     """
     known = {placement.node.source_node_id: placement for placement in base.placements}
     before = base.stored.manifest
     current = before.current_source_node_id
     if newer:
         written_here = current is not None and current in known and known[current].node.raw is None
-        if not (written_here and source.current_source_node_id in base.active):
+        replaced = all(known[node_id].node.raw is None for node_id in base.active)
+        if not (written_here and (replaced or source.current_source_node_id in base.active)):
             current = source.current_source_node_id
         fields = source_fields(source, nodes)
     else:

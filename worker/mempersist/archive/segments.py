@@ -49,7 +49,7 @@ def encode_nodes(nodes: Iterable[Node]) -> tuple[EncodedNode, ...]:
 
 def build(conversation_id: str, nodes: Iterable[EncodedNode]) -> Iterator[Segment]:
     """Segments of at most ``MAX_SEGMENT_BYTES``; a node larger than that has one of its own."""
-    header = canonical.dumps({"format": codec.SEGMENT_FORMAT, "conversationId": conversation_id}) + b"\n"
+    header = _header(conversation_id)
     batch: list[EncodedNode] = []
     size = len(header)
     for node in nodes:
@@ -60,6 +60,22 @@ def build(conversation_id: str, nodes: Iterable[EncodedNode]) -> Iterator[Segmen
         size += len(node.line) + 1
     if batch:
         yield _segment(header, batch)
+
+
+def readdressed(conversation_id: str, data: bytes, sha256: str) -> Segment:
+    """A stored segment as one of another conversation: its node lines byte for byte behind another header.
+
+    :raises UnreadableObject: if the bytes are not those of ``sha256``.
+    """
+    nodes = [
+        EncodedNode(placement.node, data[placement.offset : placement.offset + placement.length], placement.node_hash)
+        for placement in parse(data, sha256)
+    ]
+    return _segment(_header(conversation_id), nodes)
+
+
+def _header(conversation_id: str) -> bytes:
+    return canonical.dumps({"format": codec.SEGMENT_FORMAT, "conversationId": conversation_id}) + b"\n"
 
 
 def _segment(header: bytes, nodes: list[EncodedNode]) -> Segment:

@@ -73,6 +73,13 @@ _UPSERT_CONVERSATION = (
     + ", stored_at = CASE WHEN excluded.deleted_at IS NOT NULL OR conversations.deleted_at IS NOT NULL"
     " THEN excluded.stored_at ELSE conversations.stored_at END"
 )
+# Two writes at the same moment can commit one key to two conversations. The smaller id has the row, so that a rebuild,
+# which sees them in another order, comes to the same.
+_FIRST_HAS_THE_KEY = (
+    "ON CONFLICT (account_id, idempotency_key) DO UPDATE SET "
+    + ", ".join(f"{column} = excluded.{column}" for column in _KEY[2:])
+    + " WHERE excluded.conversation_id < idempotency_keys.conversation_id"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +244,12 @@ def advance(changes: Sequence[Change]) -> list[Statement]:
             [change.entry.conversation_id for change in changes if change.entry.seq],
         ),
         *bulk.insert("conversation_tags", _TAG, (row for change in changes for row in _tag_rows(change.entry))),
-        *bulk.insert("idempotency_keys", _KEY, _key_rows(change.entry for change in changes)),
+        *bulk.insert(
+            "idempotency_keys",
+            _KEY,
+            _key_rows(change.entry for change in changes),
+            on_conflict=_FIRST_HAS_THE_KEY,
+        ),
         *bulk.delete("messages", "conversation_id", replaced),
         *bulk.insert(
             "messages",
@@ -311,7 +323,12 @@ def replace(
             (_revision_row(first, revisions[revision]) for revision, first in first_named.items()),
         ),
         *bulk.insert("conversation_tags", _TAG, _tag_rows(head)),
-        *bulk.insert("idempotency_keys", _KEY, _key_rows(entry for entry in life if not entry.deleted)),
+        *bulk.insert(
+            "idempotency_keys",
+            _KEY,
+            _key_rows(entry for entry in life if not entry.deleted),
+            on_conflict=_FIRST_HAS_THE_KEY,
+        ),
         *bulk.insert("messages", _MESSAGE, (_message_row(head, row) for row in messages)),
     ]
 

@@ -43,7 +43,9 @@ async def invoke(
             details={"scope": tool.scope},
         )
     checked = schema.arguments(tool.input_schema, arguments)
-    answer: JsonObject = budget.clean(await tool.run(Call(service.ports, principal.account, checked, tools)))
+    answer: JsonObject = budget.clean(
+        await tool.run(Call(service.ports, principal.account, checked, tools, service.settings))
+    )
     size = budget.size(answer)
     if size > tool.max_response_bytes:
         raise MempersistError(

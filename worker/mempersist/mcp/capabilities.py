@@ -44,6 +44,7 @@ def _bounds(tool: Tool) -> JsonObject:
         bounds["max_items"] = properties[tool.items]["maxItems"]
     bounds["max_request_bytes"] = tool.max_request_bytes
     bounds["max_response_bytes"] = tool.max_response_bytes
+    bounds |= dict(tool.bounds)
     if "cursor" in properties:
         bounds["supports_cursor"] = True
     if "verify" in properties:

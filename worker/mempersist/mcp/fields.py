@@ -10,11 +10,13 @@ from mempersist.archive.model import JsonObject
 
 UUID_PATTERN: Final = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 HASH_PATTERN: Final = "^[0-9a-f]{64}$"
-ID_PATTERN: Final = "^([0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
+ID_PATTERN: Final = "^([0-9a-f]{64}|[0-9a-f-]{36})$"
+DOCUMENT_PATTERN: Final = f"{ID_PATTERN[:-1]}(:([0-9]{{1,10}}|[0-9a-f]{{64}}))?$"
 PATTERN_IN_WORDS: Final[Mapping[str, str]] = {
     UUID_PATTERN: "a UUID in lower case",
     HASH_PATTERN: "64 lowercase hexadecimal digits",
     ID_PATTERN: "a UUID or 64 hexadecimal digits in lower case",
+    DOCUMENT_PATTERN: "an id that search gave",
 }
 
 MAX_OFFSET: Final = 2**31 - 1
@@ -44,7 +46,7 @@ def listing(description: str, items: JsonObject, **keywords: Any) -> JsonObject:
     return {"type": "array", "description": description, "items": items, **keywords}
 
 
-def arguments(required: Sequence[str] = (), **properties: JsonObject) -> JsonObject:
+def arguments(required: Sequence[str] = (), /, **properties: JsonObject) -> JsonObject:
     """A closed object: the input schema of a tool, or an object inside one."""
     schema: JsonObject = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
@@ -54,7 +56,7 @@ def arguments(required: Sequence[str] = (), **properties: JsonObject) -> JsonObj
 
 
 def conversation_id() -> JsonObject:
-    return text("Id of the conversation.", pattern=ID_PATTERN)
+    return text("Which conversation.", pattern=ID_PATTERN)
 
 
 def revision_id(description: str) -> JsonObject:
@@ -71,24 +73,24 @@ def tags(description: str) -> JsonObject:
 
 
 def tag_mode() -> JsonObject:
-    return choice("Whether a conversation has all of the tags or any of them.", ("all", "any"), "all")
+    return choice("With all of the tags, or any.", ("all", "any"), "all")
 
 
 def message_format() -> JsonObject:
     return choice(
-        "canonical: with ids, structured content, model and assets. compact: role, times and text.",
+        "compact: role, times and text only.",
         ("canonical", "compact"),
         "canonical",
     )
 
 
 def verify() -> JsonObject:
-    return flag("Read the committed messages back from storage and compare them; the receipt says the outcome.")
+    return flag("Read it back to compare.")
 
 
 def idempotency_key() -> JsonObject:
     return text(
-        "A repeated call with the same key and arguments answers with the first write instead of writing again.",
+        "Makes a retry safe.",
         minLength=1,
         maxLength=limits.MAX_IDEMPOTENCY_KEY_CHARS,
     )
@@ -97,13 +99,11 @@ def idempotency_key() -> JsonObject:
 def messages(most: int) -> JsonObject:
     message = arguments(
         ("role", "content"),
-        role=text(
-            "Who wrote it: user, assistant, system or another role.", minLength=1, maxLength=limits.MAX_ROLE_CHARS
-        ),
-        content=text("The text, kept exactly.", maxLength=limits.MAX_MESSAGE_CONTENT_CHARS),
-        timestamp=text("When it was written, ISO 8601.", maxLength=MAX_TIMESTAMP_CHARS),
+        role=text("user, assistant, …", minLength=1, maxLength=limits.MAX_ROLE_CHARS),
+        content=text("Kept exactly.", maxLength=limits.MAX_MESSAGE_CONTENT_CHARS),
+        timestamp=text("ISO 8601.", maxLength=MAX_TIMESTAMP_CHARS),
     )
-    return listing("The messages in order.", message, minItems=1, maxItems=most)
+    return listing("In order.", message, minItems=1, maxItems=most)
 
 
 # ------------------------------------------------------------------ results

@@ -56,6 +56,17 @@ def compact(node: Node) -> JsonObject:
     return value
 
 
+def compact_conversation(view: ConversationView) -> JsonObject:
+    """Which conversation it is; its texts as they are stored."""
+    return {
+        "id": view.id,
+        "revisionId": view.revision_id,
+        "title": view.title,
+        "namespace": view.namespace,
+        "tags": list(view.tags),
+    }
+
+
 def canonical_message(conversation_id: str, node: Node) -> JsonObject:
     """Everything of a message but the source's raw node around it.
 

@@ -9,7 +9,9 @@ from typing import Any, Final
 from mempersist import limits
 from mempersist.accounts.principal import READ
 from mempersist.archive.model import JsonObject
+from mempersist.mcp import brief
 from mempersist.ports import AccountId, Ports
+from mempersist.service import Settings
 
 MAX_READ_REQUEST_BYTES: Final = 64 * limits.KIB
 """No read takes arguments anywhere near this."""
@@ -23,6 +25,7 @@ class Call:
     account: AccountId
     arguments: JsonObject
     tools: tuple[Tool, ...]
+    settings: Settings
 
     def get(self, name: str) -> Any:
         """An argument, or None where it is absent."""
@@ -38,6 +41,7 @@ class Tool:
     :param run: the answer, or :raises MempersistError: for what the caller is told.
     :param idempotent: calling again with the same arguments has no further effect.
     :param max_response_bytes: an answer's JSON never has more.
+    :param bounds: further bounds that the capabilities name.
     :param items: the list argument that a request which is too large can be split by.
     """
 
@@ -53,6 +57,7 @@ class Tool:
     max_request_bytes: int = MAX_READ_REQUEST_BYTES
     max_response_bytes: int = limits.MAX_TOOL_OUTPUT_BYTES
     items: str | None = None
+    bounds: tuple[tuple[str, int], ...] = ()
 
     @property
     def read_only(self) -> bool:
@@ -60,21 +65,23 @@ class Tool:
 
 
 def definition(tool: Tool) -> JsonObject:
-    """The tool as ``tools/list`` names it, the same in every protocol era."""
-    return {
+    """The tool as ``tools/list`` names it, its schemas in brief, the same in every protocol era."""
+    shown = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": tool.input_schema,
-        "outputSchema": tool.output_schema,
+        "inputSchema": brief.arguments(tool.input_schema),
+        "outputSchema": brief.answer(tool.output_schema),
         "annotations": {
             "readOnlyHint": tool.read_only,
             "destructiveHint": tool.destructive,
             "idempotentHint": tool.idempotent,
             "openWorldHint": False,
         },
-        "_meta": {"securitySchemes": [{"type": "oauth2", "scopes": [tool.scope]}]},
     }
+    if not tool.read_only:
+        shown["_meta"] = {"securitySchemes": [{"type": "oauth2", "scopes": [tool.scope]}]}
+    return shown
 
 
 def find(tools: tuple[Tool, ...], name: str) -> Tool | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mempersist.accounts.principal import Principal
 from mempersist.errors import Code, MempersistError, not_found
+from mempersist.mcp.tool import Tool
 from mempersist.ports import AccountId
 from mempersist.service import Service
 from mempersist.web.http import Request, Response, error_response, segments_of
@@ -38,11 +39,18 @@ Handler = Callable[[Context], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """``pattern`` such as ``/api/imports/:id``: a segment with a colon takes any non-empty segment."""
+    """``pattern`` such as ``/api/imports/:id``: a segment with a colon takes any non-empty segment.
+
+    :param tool: whose arguments the route takes, GET in the query and others in the body, and whose answer it gives.
+    :param path_argument: the tool's argument that is the path's ``:id``. :param status: of an answer that succeeds.
+    """
 
     method: str
     pattern: str
     handler: Handler
+    tool: Tool | None = None
+    path_argument: str | None = None
+    status: int = 200
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
         wanted = self.pattern.split("/")[1:]

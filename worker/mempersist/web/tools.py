@@ -20,6 +20,11 @@ async def answer(context: Context, tool: Tool, arguments: dict[str, Any], *, sta
     return json_response(status, await calls.invoke(tool, arguments, context.caller, context.service, TOOLS))
 
 
+def parameter_of(argument: str) -> str:
+    """The query parameter of an argument."""
+    return _SHORT_NAMES.get(argument, argument)
+
+
 def query_arguments(context: Context, tool: Tool) -> dict[str, Any]:
     """Arguments of a reading tool out of the query string: those of its schema, a list by repeating the parameter.
 
@@ -29,7 +34,7 @@ def query_arguments(context: Context, tool: Tool) -> dict[str, Any]:
     repeated: dict[str, str] = {}
     for name, schema in tool.input_schema["properties"].items():
         parameters = repeated if schema["type"] == "array" else single
-        parameters[_SHORT_NAMES.get(name, name)] = name
+        parameters[parameter_of(name)] = name
     return query_values(context.request.query, single=single, repeated=repeated)
 
 

@@ -55,7 +55,7 @@ def _fitted(answer: JsonObject) -> JsonObject:
 LIST_NAMESPACES: Final = Tool(
     name="memory_list_namespaces",
     title="List namespaces",
-    description="Lists the account's namespaces by name. Writes that name no namespace go to the default one.",
+    description="Lists the namespaces. Writes without a namespace go to the default one.",
     scope=READ,
     input_schema=fields.arguments(),
     output_schema=result(
@@ -72,10 +72,7 @@ LIST_NAMESPACES: Final = Tool(
 STATS: Final = Tool(
     name="memory_stats",
     title="Count memories",
-    description=(
-        "Counts the account's conversations and messages, in all and by namespace. indexing tells how many"
-        " conversations the search index has and how many wait for it; those that wait are stored all the same."
-    ),
+    description=("Counts conversations and messages, in all and by namespace, and how many wait for the search index."),
     scope=READ,
     input_schema=fields.arguments(),
     output_schema=result(

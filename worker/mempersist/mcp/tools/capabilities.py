@@ -22,16 +22,25 @@ _BOUNDS: Final = result(
         "default_items": COUNT,
         "max_request_bytes": COUNT,
         "max_response_bytes": COUNT,
+        "default_response_bytes": COUNT,
+        "max_tail_messages": COUNT,
         "supports_cursor": TRUTH,
         "supports_verify": TRUTH,
     },
-    optional=("max_items", "default_items", "supports_cursor", "supports_verify"),
+    optional=(
+        "max_items",
+        "default_items",
+        "default_response_bytes",
+        "max_tail_messages",
+        "supports_cursor",
+        "supports_verify",
+    ),
 )
 
 GET_CAPABILITIES: Final = Tool(
     name="memory_get_capabilities",
     title="Show limits and features",
-    description="Returns the enforced limits in bytes and characters, the bounds of each tool, and feature flags.",
+    description="Returns the enforced limits, the bounds of each tool, and feature flags.",
     scope=READ,
     input_schema=fields.arguments(),
     output_schema=result(

@@ -108,9 +108,8 @@ GET_CONTEXT: Final = Tool(
     name="memory_get_context",
     title="Read around a search result",
     description=(
-        "Returns the messages around a search result on its own branch, whole ones only, and which characters of them"
-        " matched. Where not all fit, the nearest are kept, messagesNotListed counts the others, and excerpts holds the"
-        " matched text of messages that are too large to be shown."
+        "Reads the whole messages around a search result, and which characters matched. Where not all fit, the"
+        " nearest are kept; excerpts has the matched text of messages too large to show."
     ),
     scope=READ,
     input_schema=fields.arguments(

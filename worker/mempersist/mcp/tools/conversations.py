@@ -32,7 +32,9 @@ async def _get_conversation(call: Call) -> JsonObject:
     )
     is_compact = call.arguments["format"] == "compact"
     answer: JsonObject = {
-        "conversation": budget.clean(_compact(page.conversation) if is_compact else _canonical(page.conversation)),
+        "conversation": budget.clean(
+            messages.compact_conversation(page.conversation) if is_compact else _canonical(page.conversation)
+        ),
         "messages": [],
         "offset": offset,
         "nextOffset": page.total,
@@ -51,16 +53,6 @@ async def _get_conversation(call: Call) -> JsonObject:
     if fitted.oversized is not None:
         answer["oversizedMessage"] = fitted.oversized
     return answer
-
-
-def _compact(view: ConversationView) -> JsonObject:
-    return {
-        "id": view.id,
-        "revisionId": view.revision_id,
-        "title": view.title,
-        "namespace": view.namespace,
-        "tags": list(view.tags),
-    }
 
 
 def _canonical(view: ConversationView) -> JsonObject:
@@ -100,11 +92,9 @@ GET_CONVERSATION: Final = Tool(
     name="memory_get_conversation",
     title="Read a conversation",
     description=(
-        "Reads one conversation page by page, whole messages only, at its current or a named revision. A page ends"
-        f" before {limits.RECOMMENDED_TOOL_OUTPUT_BYTES} bytes even if fewer messages than limit fit; nextOffset goes"
-        " on from there and is null at the end; passing revisionId back keeps all pages at one revision. A message too"
-        " large for any page is passed over and named in oversizedMessage; the compact format or the HTTP API may"
-        " still carry it."
+        "Reads a conversation in pages of whole messages. nextOffset goes on, null is the end; revisionId passed"
+        " back keeps all pages at one revision. A message too large for any page is named in oversizedMessage and"
+        " passed over."
     ),
     scope=READ,
     input_schema=fields.arguments(
@@ -113,12 +103,12 @@ GET_CONVERSATION: Final = Tool(
         offset=fields.integer("Place of the first message, from 0.", 0, fields.MAX_OFFSET, 0),
         limit=fields.integer("Most messages of a page.", 1, limits.MAX_PAGE_MESSAGES, limits.DEFAULT_PAGE_MESSAGES),
         branch=fields.choice(
-            "active: the conversation as shown last. all: every stored node, other branches too.",
+            "all: every stored node, other branches too.",
             ("active", "all"),
             "active",
         ),
         format=fields.message_format(),
-        revision_id=fields.revision_id("An earlier revision of this conversation; the current one when absent."),
+        revision_id=fields.revision_id("The current one when absent."),
     ),
     output_schema=result(
         {
@@ -186,15 +176,14 @@ LIST_CONVERSATIONS: Final = Tool(
     name="memory_list_conversations",
     title="List conversations",
     description=(
-        "Lists conversations without their messages, last changed first, with live title, namespace and tags."
-        " nextCursor continues the list and is null at its end."
+        "Lists conversations without their messages, last changed first. nextCursor goes on; null is the end."
     ),
     scope=READ,
     input_schema=fields.arguments(
         limit=fields.integer("Most conversations of a page.", 1, limits.MAX_LIST_ITEMS, limits.DEFAULT_LIST_ITEMS),
         cursor=fields.text("nextCursor of the page before.", minLength=1, maxLength=limits.MAX_CURSOR_BYTES),
-        namespace=fields.namespace("Only this namespace; all of the account's when absent."),
-        tags=fields.tags("Only conversations with these tags."),
+        namespace=fields.namespace("Only this one; all when absent."),
+        tags=fields.tags("Only with these tags."),
         tag_mode=fields.tag_mode(),
     ),
     output_schema=result(

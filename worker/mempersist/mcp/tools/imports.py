@@ -35,12 +35,12 @@ IMPORT_STATUS: Final = Tool(
     name="memory_import_status",
     title="Follow an import",
     description=(
-        "Tells how far an import is, or how it ended: counts by fate (found = imported + unchanged + skipped + failed)"
-        " and the first findings, each with its reason."
+        "Tells how an import stands or ended: counts (found = imported + unchanged + skipped + failed) and first"
+        " findings."
     ),
     scope=READ,
     input_schema=fields.arguments(
-        ("import_id",), import_id=fields.text("Id that the upload answered with.", pattern=fields.UUID_PATTERN)
+        ("import_id",), import_id=fields.text("importId of the upload.", pattern=fields.UUID_PATTERN)
     ),
     output_schema=result(
         {

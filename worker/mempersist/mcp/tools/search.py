@@ -58,17 +58,17 @@ SEARCH: Final = Tool(
     name="memory_search",
     title="Search memories",
     description=(
-        "Finds passages in stored conversations by words and by meaning, best first. Takes any text: a question, a"
-        " name, code, a log line. Answers with short references; chunkId goes to memory_get_context. degraded: a"
-        " channel named in unavailable could not answer, so that something may be missing."
+        "Finds passages of stored conversations by words and by meaning, best first. Any text will do: a question, a"
+        " name, code, a log line. memory_get_context reads around a chunkId. degraded: a channel in unavailable did"
+        " not answer."
     ),
     scope=READ,
     input_schema=fields.arguments(
         ("query",),
         query=fields.text("What to look for.", minLength=1, maxLength=limits.MAX_SEARCH_QUERY_CHARS),
         limit=fields.integer("Most results.", 1, limits.MAX_SEARCH_RESULTS, limits.DEFAULT_SEARCH_RESULTS),
-        namespace=fields.namespace("Only this namespace; all of the account's when absent."),
-        tags=fields.tags("Only conversations with these tags."),
+        namespace=fields.namespace("Only this one; all when absent."),
+        tags=fields.tags("Only with these tags."),
         tag_mode=fields.tag_mode(),
     ),
     output_schema=result(

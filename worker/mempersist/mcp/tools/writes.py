@@ -14,7 +14,7 @@ from mempersist.mcp.tool import Call, Tool
 
 
 async def _store(call: Call) -> JsonObject:
-    messages = _messages(call)
+    messages = messages_of(call)
     written = await memories.store(
         call.ports,
         call.account,
@@ -28,7 +28,7 @@ async def _store(call: Call) -> JsonObject:
 
 
 async def _append(call: Call) -> JsonObject:
-    messages = _messages(call)
+    messages = messages_of(call)
     written = await memories.append(
         call.ports,
         call.account,
@@ -41,32 +41,27 @@ async def _append(call: Call) -> JsonObject:
     return await receipts.write_receipt(call.ports, call.account, written, messages, verify=call.arguments["verify"])
 
 
-def _messages(call: Call) -> tuple[NewMessage, ...]:
+def messages_of(call: Call) -> tuple[NewMessage, ...]:
+    """The argument ``messages``."""
     return tuple(
         NewMessage(message["role"], message["content"], message.get("timestamp"))
         for message in call.arguments["messages"]
     )
 
 
-_RECEIPT: Final = (
-    "The receipt says durable: true once the write is safe in storage; indexing and verification are told apart from"
-    " it."
-)
-
 STORE: Final = Tool(
     name="memory_store",
     title="Store a conversation",
     description=(
-        "Stores messages as a new conversation with a title, in a namespace and with tags (kept in lower case, without"
-        f" repeats). A namespace is created by the first write to it. {_RECEIPT}"
+        "Stores messages as a new conversation. durable: true means safe in storage; indexing follows by itself."
     ),
     scope=WRITE,
     input_schema=fields.arguments(
         ("title", "messages"),
-        title=fields.text("Title to list and find it by.", minLength=1, maxLength=limits.MAX_TITLE_CHARS),
+        title=fields.text("To find it by.", minLength=1, maxLength=limits.MAX_TITLE_CHARS),
         messages=fields.messages(limits.MAX_STORE_MESSAGES),
-        namespace=fields.namespace("Where to keep it; the account's default namespace when absent."),
-        tags=fields.tags("Tags of the conversation."),
+        namespace=fields.namespace("The default one when absent."),
+        tags=fields.tags("In lower case, each once."),
         verify=fields.verify(),
         idempotency_key=fields.idempotency_key(),
     ),
@@ -82,15 +77,14 @@ APPEND: Final = Tool(
     name="memory_append",
     title="Append to a conversation",
     description=(
-        "Appends messages behind the current end of a stored conversation, as a new revision. base_revision_id is the"
-        " revision the caller last saw; if another write came first the answer is IMPORT_CONFLICT with the current"
-        f" revision, and nothing is written. tags join the live ones. {_RECEIPT}"
+        "Appends messages at the end, as a new revision. If another write came first: IMPORT_CONFLICT with the"
+        " current revision, and nothing is written."
     ),
     scope=WRITE,
     input_schema=fields.arguments(
         ("conversation_id", "base_revision_id", "messages"),
         conversation_id=fields.conversation_id(),
-        base_revision_id=fields.revision_id("The current revision, as last read."),
+        base_revision_id=fields.revision_id("As last read."),
         messages=fields.messages(limits.MAX_APPEND_MESSAGES),
         tags=fields.tags("Tags to add."),
         verify=fields.verify(),

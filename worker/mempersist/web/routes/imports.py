@@ -177,7 +177,7 @@ ROUTES: Final = (
     Route("PUT", "/api/imports/:id/parts/:part", put_part),
     Route("GET", "/api/imports/:id/parts", list_parts),
     Route("POST", "/api/imports/:id/complete", complete),
-    Route("GET", "/api/imports/:id", read_status),
+    Route("GET", "/api/imports/:id", read_status, IMPORT_STATUS, "import_id"),
     Route("DELETE", "/api/imports/:id", abort),
     Route("GET", "/api/imports/:id/receipt", receipt),
 )

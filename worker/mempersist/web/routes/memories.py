@@ -10,27 +10,46 @@ from mempersist.mcp import calls, messages
 from mempersist.mcp.registry import TOOLS
 from mempersist.mcp.tool import Tool
 from mempersist.mcp.tools.account import LIST_NAMESPACES, STATS
+from mempersist.mcp.tools.batch import GET_CONVERSATIONS
+from mempersist.mcp.tools.capabilities import GET_CAPABILITIES
 from mempersist.mcp.tools.context import GET_CONTEXT
 from mempersist.mcp.tools.conversations import GET_CONVERSATION, LIST_CONVERSATIONS
+from mempersist.mcp.tools.deletions import DELETE_CONVERSATIONS, EMPTY_NAMESPACE
+from mempersist.mcp.tools.lookups import LIST_REVISIONS, RESOLVE_CONVERSATIONS
+from mempersist.mcp.tools.packs import BUILD_CONTEXT
+from mempersist.mcp.tools.revising import REPLACE, RESTORE_REVISION, UPDATE_TAGS
 from mempersist.mcp.tools.search import SEARCH
 from mempersist.mcp.tools.writes import APPEND, STORE
 from mempersist.web.http import Response, json_response
-from mempersist.web.router import Context, Handler, Route
+from mempersist.web.router import Context, Route
 from mempersist.web.tools import answer, body_arguments, query_arguments
 
+CONVERSATION: Final = "/api/conversations/:id"
 
-def _reading(tool: Tool) -> Handler:
-    """A route whose query string holds the tool's arguments."""
+
+def _route(method: str, pattern: str, tool: Tool, path_argument: str | None = None, *, status: int = 200) -> Route:
+    """A route that takes a tool's arguments, GET in the query and others in the body, and gives its answer."""
 
     async def handler(context: Context) -> Response:
-        return await answer(context, tool, query_arguments(context, tool))
+        arguments = await _arguments(context, method, tool, path_argument)
+        return await answer(context, tool, arguments, status=status)
 
-    return handler
+    return Route(method, pattern, handler, tool, path_argument, status)
+
+
+async def _arguments(context: Context, method: str, tool: Tool, path_argument: str | None) -> dict[str, Any]:
+    """:raises MempersistError: VALIDATION, also for an argument that is given in the path and again."""
+    arguments = query_arguments(context, tool) if method == "GET" else await body_arguments(context, tool)
+    if path_argument is None:
+        return arguments
+    if path_argument in arguments:
+        raise validation(path_argument, "is in the path already; leave it out")
+    return {**arguments, path_argument: context.params["id"]}
 
 
 async def read_conversation(context: Context) -> Response:
     """A page of a conversation. A message too large for any tool's answer comes whole here."""
-    arguments = _with_path(query_arguments(context, GET_CONVERSATION), "conversation_id", context)
+    arguments = await _arguments(context, "GET", GET_CONVERSATION, "conversation_id")
     page = await calls.invoke(GET_CONVERSATION, arguments, context.caller, context.service, TOOLS)
     mark = page.pop("oversizedMessage", None)
     if mark is not None:
@@ -48,34 +67,23 @@ async def read_conversation(context: Context) -> Response:
     return json_response(200, page)
 
 
-async def read_context(context: Context) -> Response:
-    arguments = _with_path(query_arguments(context, GET_CONTEXT), "chunk_id", context)
-    return await answer(context, GET_CONTEXT, arguments)
-
-
-async def store(context: Context) -> Response:
-    return await answer(context, STORE, await body_arguments(context, STORE), status=201)
-
-
-async def append(context: Context) -> Response:
-    arguments = _with_path(await body_arguments(context, APPEND), "conversation_id", context)
-    return await answer(context, APPEND, arguments)
-
-
-def _with_path(arguments: dict[str, Any], name: str, context: Context) -> dict[str, Any]:
-    """``arguments`` with the one that the path holds. :raises MempersistError: VALIDATION if it is given twice."""
-    if name in arguments:
-        raise validation(name, "is in the path already; leave it out")
-    return {**arguments, name: context.params["id"]}
-
-
 ROUTES: Final = (
-    Route("GET", "/api/search", _reading(SEARCH)),
-    Route("GET", "/api/conversations", _reading(LIST_CONVERSATIONS)),
-    Route("GET", "/api/conversations/:id", read_conversation),
-    Route("POST", "/api/conversations/:id/append", append),
-    Route("GET", "/api/chunks/:id/context", read_context),
-    Route("POST", "/api/memories", store),
-    Route("GET", "/api/namespaces", _reading(LIST_NAMESPACES)),
-    Route("GET", "/api/stats", _reading(STATS)),
+    _route("GET", "/api/search", SEARCH),
+    _route("GET", "/api/conversations", LIST_CONVERSATIONS),
+    _route("POST", "/api/conversations/read", GET_CONVERSATIONS),
+    _route("POST", "/api/conversations/resolve", RESOLVE_CONVERSATIONS),
+    _route("POST", "/api/conversations/delete", DELETE_CONVERSATIONS),
+    Route("GET", CONVERSATION, read_conversation, GET_CONVERSATION, "conversation_id"),
+    _route("GET", f"{CONVERSATION}/revisions", LIST_REVISIONS, "conversation_id"),
+    _route("POST", f"{CONVERSATION}/append", APPEND, "conversation_id"),
+    _route("POST", f"{CONVERSATION}/replace", REPLACE, "conversation_id"),
+    _route("POST", f"{CONVERSATION}/restore", RESTORE_REVISION, "conversation_id"),
+    _route("POST", f"{CONVERSATION}/tags", UPDATE_TAGS, "conversation_id"),
+    _route("GET", "/api/chunks/:id/context", GET_CONTEXT, "chunk_id"),
+    _route("POST", "/api/context", BUILD_CONTEXT),
+    _route("POST", "/api/memories", STORE, status=201),
+    _route("GET", "/api/namespaces", LIST_NAMESPACES),
+    _route("POST", "/api/namespaces/empty", EMPTY_NAMESPACE),
+    _route("GET", "/api/stats", STATS),
+    _route("GET", "/api/capabilities", GET_CAPABILITIES),
 )
