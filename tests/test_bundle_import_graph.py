@@ -13,8 +13,8 @@ from tests.rigs.bundles import LOCKED, sources
 
 _NAMES = """
 __future__ array ast asyncio base64 binascii bisect codecs collections contextlib dataclasses datetime enum functools
-hashlib heapq hmac html http itertools json logging math operator re secrets string struct sys time traceback typing
-unicodedata urllib uuid zlib
+hashlib heapq hmac html http itertools json logging math operator pathlib re secrets string struct sys time traceback
+typing unicodedata urllib uuid zlib
 """
 STANDARD_LIBRARY = frozenset(_NAMES.split())
 """Each of these is in Pyodide's snapshot or costs less than a millisecond to import there."""

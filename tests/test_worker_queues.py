@@ -94,6 +94,27 @@ async def test_a_worker_that_cannot_start_leaves_its_messages_for_later() -> Non
     assert await indexed(world) == 3
 
 
+async def test_a_worker_ahead_of_its_schema_says_which_migration_is_missing() -> None:
+    rig, world = await three_conversations()
+    newest = await value(world, "SELECT name FROM schema_migrations ORDER BY version DESC LIMIT 1")
+    await world.ports.catalog.query("DELETE FROM schema_migrations WHERE name = ?", (newest,))
+    rig.steer("cold")
+    for path, headers in (("/readyz", {}), ("/api/stats", {"Authorization": f"Bearer {TOKEN}"})):
+        status, body = rig.request("GET", path, headers=headers)
+        assert (status, newest in body.decode()) == (503, True)
+    assert rig.request("GET", "/healthz")[0] == 200
+    (result,) = rig.steer("deliver", places=[0], keep=True)
+    assert [decision["action"] for decision in result["decisions"].values()] == ["retry"]
+
+
+async def test_a_worker_whose_catalog_was_lost_does_not_serve_an_empty_one() -> None:
+    rig, world = await three_conversations()
+    await world.ports.catalog.query("DELETE FROM accounts")
+    rig.steer("cold")
+    status, body = rig.request("GET", "/api/stats", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (status, "rebuild-catalog" in body.decode()) == (503, True)
+
+
 async def test_a_job_that_fails_again_and_again_is_parked_with_its_reason() -> None:
     rig, world = await three_conversations()
     for _ in range(limits.MAX_DELIVERIES):

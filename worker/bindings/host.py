@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from bindings.catalog import D1Catalog
@@ -22,6 +23,7 @@ from mempersist.service import Service, Settings
 from mempersist.startup import begin
 from mempersist.system import SystemClock, SystemIds
 
+_MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
 _NOT_STARTED: Final = "the service cannot start; its log says why"
 
 
@@ -37,7 +39,7 @@ class Isolate:
         if self._begun:
             return service
         try:
-            await begin(service.ports)
+            await begin(service.ports, _newest_migration())
         except MempersistError as error:
             return replace(service, trouble=error)
         except Exception as error:  # the caller hears that it is out of order, the log hears where
@@ -63,6 +65,11 @@ def ports_of(env: Any) -> Ports:
         _mailer(env),
         WORKER_CONVERSATION_BYTES,
     )
+
+
+def _newest_migration() -> str | None:
+    """Name of the last of the migrations that came with this code."""
+    return max((path.name for path in _MIGRATIONS.glob("*.sql")), default=None)
 
 
 def _mailer(env: Any) -> Mailer | None:

@@ -47,7 +47,9 @@ async def alive(_: Context) -> Response:
 
 
 async def ready(context: Context) -> Response:
-    """200 when the catalog answers, else 503."""
+    """200 when the service could begin and the catalog answers, else 503."""
+    if context.service.trouble is not None:
+        return error_response(context.service.trouble)
     try:
         await context.service.ports.catalog.query("SELECT 1 AS one")
     except CatalogError:
