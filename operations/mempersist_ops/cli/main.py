@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "search": Entry("search:search", "Search the archive."),
     "serve": Entry("serve:serve", "Run the server with its background work."),
     "status": Entry("status:status", "Show the archive's totals, or how an import stands."),
+    "verify": Entry("verify:verify", "Check every object, chain, row and vector."),
     "token": Entry("token:token", "Show where the bearer token is, or the token itself."),
 }
 
