@@ -60,7 +60,7 @@ export class Meter {
 
 /**
  * @param queued counts, in `sent`, the messages that the queues took.
- * @param gateway the URL of the Worker with the real bindings. @param streams lengths of request bodies, by stream.
+ * @param gateway tells the URL of the Worker with the real bindings. @param streams lengths of request bodies, by stream.
  * @returns classes to put any binding of the gateway behind, given as { label, name }: what the Worker calls it, and the
  *   gateway.
  */
@@ -72,14 +72,14 @@ export function standIns(gateway, meter, streams, queued) {
   };
   const chain = (binding, calls) =>
     meter.run(binding.label, async () =>
-      answered(await fetch(gateway, { method: "POST", body: JSON.stringify([binding.name, plain(calls)]) })),
+      answered(await fetch(gateway(), { method: "POST", body: JSON.stringify([binding.name, plain(calls)]) })),
     );
   const object = (binding, calls, method, args, body) =>
     meter.run(binding.label, async () => {
       const length = body instanceof ReadableStream ? streams.get(body) : (body?.byteLength ?? 0);
       if (length === undefined) throw new TypeError("Provided readable stream must have a known length (request/response body or readable half of FixedLengthStream)");
       const about = encodeURIComponent(JSON.stringify({ binding: binding.name, calls, method, args: plain(args), length }));
-      return fetch(gateway, { method: "POST", headers: { "x-object": about }, body: length ? body : undefined, duplex: "half" });
+      return fetch(gateway(), { method: "POST", headers: { "x-object": about }, body: length ? body : undefined, duplex: "half" });
     });
 
   class D1PreparedStatement {

@@ -1,5 +1,5 @@
 // The Worker on this machine: the bundle in the Pyodide of production, over Miniflare's D1, R2 and Queues.
-// Usage: node rig.mjs '{"app": DIRECTORY, "driver": FILE, "snapshot": FILE, "variables": {…}, "worlds": 400}'
+// Usage: node rig.mjs '{"app": DIRECTORY, "driver": FILE, "snapshot": FILE, "variables": {…}, "worlds": 100}'
 // It prints READY with its address. Requests go to the Worker as they are; what lies under /rig/ steers the rig.
 import fs from "node:fs";
 import http from "node:http";
@@ -32,38 +32,43 @@ Date.now = () => realNow() + shift;
 const server = http.createServer((request, response) => answer(request, response));
 await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
 const SELF = `http://127.0.0.1:${server.address().port}`;
-const numbered = (prefix) => Object.fromEntries(Array.from({ length: options.worlds }, (_, n) => [`${prefix}${n}`, `${prefix}${n}`.toLowerCase()]));
 const consumer = { maxBatchTimeout: 0.05, maxRetries: 7, deadLetterQueue: DEAD_LETTERS };
-const miniflare = new Miniflare({
-  modules: true,
-  script: fs.readFileSync(fileURLToPath(new URL("./gateway.mjs", import.meta.url)), "utf8"),
-  compatibilityDate: "2026-08-01",
-  compatibilityFlags: ["nodejs_compat"],
-  cf: false,
-  bindings: { RIG: SELF },
-  d1Databases: numbered("DB"),
-  r2Buckets: numbered("BUCKET"),
-  queueProducers: Object.fromEntries(Object.entries(QUEUES).map(([binding, queueName]) => [binding, { queueName }])),
-  queueConsumers: {
-    [QUEUES.IMPORT_QUEUE]: { ...consumer, maxBatchSize: 1 },
-    [QUEUES.INDEX_QUEUE]: { ...consumer, maxBatchSize: 25 },
-    [DEAD_LETTERS]: { maxBatchSize: 10, maxBatchTimeout: 0.05 },
-  },
-});
-const GATEWAY = String(await miniflare.ready);
+/** Stores for so many worlds; another round has others under the same names. */
+const configured = (round) => {
+  const numbered = (prefix) =>
+    Object.fromEntries(Array.from({ length: options.worlds }, (_, n) => [`${prefix}${n}`, `${prefix}${n}-${round}`.toLowerCase()]));
+  return {
+    modules: true,
+    script: fs.readFileSync(fileURLToPath(new URL("./gateway.mjs", import.meta.url)), "utf8"),
+    compatibilityDate: "2026-08-01",
+    compatibilityFlags: ["nodejs_compat"],
+    cf: false,
+    bindings: { RIG: SELF },
+    d1Databases: numbered("DB"),
+    r2Buckets: numbered("BUCKET"),
+    queueProducers: Object.fromEntries(Object.entries(QUEUES).map(([binding, queueName]) => [binding, { queueName }])),
+    queueConsumers: {
+      [QUEUES.IMPORT_QUEUE]: { ...consumer, maxBatchSize: 1 },
+      [QUEUES.INDEX_QUEUE]: { ...consumer, maxBatchSize: 25 },
+      [DEAD_LETTERS]: { maxBatchSize: 10, maxBatchTimeout: 0.05 },
+    },
+  };
+};
+let round = 0;
+const miniflare = new Miniflare(configured(round));
+let gateway = String(await miniflare.ready);
 
 // ---------------------------------------------------------------- the environment of the Worker
 
 const meter = new Meter();
 const streams = new WeakMap();
 const queued = { sent: 0, received: 0 };
-const { D1Database, R2Bucket, WorkerQueue } = standIns(GATEWAY, meter, streams, queued);
+const { D1Database, R2Bucket, WorkerQueue } = standIns(() => gateway, meter, streams, queued);
 const AI_DIMENSIONS = 1024;
 let world = 0;
 let env;
 
 function newWorld({ variables = {}, vectorDelay = 0 } = {}) {
-  if (world === options.worlds) throw new Error(`the rig has ${options.worlds} worlds; start it with more`);
   meter.reset();
   env = {
     MEMORY_DB: new D1Database({ label: "MEMORY_DB", name: `DB${world}` }),
@@ -196,7 +201,14 @@ const steering = {
   deliver,
   drain,
   now: async () => Date.now(),
-  world: async (given) => newWorld(given),
+  world: async (given) => {
+    if (world === options.worlds) {
+      await miniflare.setOptions(configured(++round));
+      gateway = String(await miniflare.ready);
+      world = 0;
+    }
+    newWorld(given);
+  },
   call: async ({ call }) => ({ result: await driver.call(env, call) }),
   probe: async ({ line }) => {
     try {
