@@ -15,6 +15,7 @@ def host(request: pytest.FixtureRequest) -> Iterator[str]:
     """The host that this test runs on."""
     Current.name = getattr(request, "param", HOSTS[0])
     yield Current.name
+    Current.opened.close()
     Current.name = HOSTS[0]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,17 +56,26 @@ async def embedded_world(directory: Path, *, start: int = 0) -> AsyncIterator[Wo
 
     :param start: how often it was started before: the clock shows a later time and the ids are others.
     """
+    world, close = await open_embedded(directory, start=start)
+    try:
+        yield world
+    finally:
+        close()
+
+
+async def open_embedded(directory: Path, *, start: int = 0) -> tuple[World, Callable[[], None]]:
+    """The same with what closes it."""
     clock, ids, embedder = ManualClock(), SeededIds(start), HashEmbedder()
     clock.advance(start * 3_600_000)
-    with (
-        closing(FileObjectStore(directory / "objects")) as objects,
-        closing(SqliteCatalog(directory / "catalog.sqlite3")) as catalog,
-        closing(SqliteVectorIndex(directory / "vectors.sqlite3", embedder.model.dimensions)) as vectors,
-        closing(SqliteQueue(directory / "queue.sqlite3", clock)) as queue,
-    ):
+    with ExitStack() as opened:
+        objects = opened.enter_context(closing(FileObjectStore(directory / "objects")))
+        catalog = opened.enter_context(closing(SqliteCatalog(directory / "catalog.sqlite3")))
+        dimensions = embedder.model.dimensions
+        vectors = opened.enter_context(closing(SqliteVectorIndex(directory / "vectors.sqlite3", dimensions)))
+        queue = opened.enter_context(closing(SqliteQueue(directory / "queue.sqlite3", clock)))
         world = await _ready(World(Ports(objects, catalog, vectors, queue, embedder, clock, ids), clock, ids, queue))
         await accounts.ensure_owner(world.ports)
-        yield world
+        return world, opened.pop_all().close
 
 
 async def _with_stores(objects: ObjectStore, clock: ManualClock, ids: SeededIds) -> World:
