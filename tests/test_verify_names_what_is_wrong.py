@@ -9,32 +9,15 @@ from pathlib import Path
 import pytest
 
 from mempersist.archive import keys
-from mempersist.archive.deletion import delete_conversation
-from mempersist.archive.model import OWNER
-from mempersist.imports import uploads
 from mempersist.ports import ObjectStore
 from mempersist.recovery.verify import FINDINGS, Slice, Verification, verify
 from tests.rigs import exports
+from tests.rigs.archives import populated
 from tests.rigs.command import mempersist
-from tests.rigs.worlds import World, drain, memory_world
-from tests.rigs.writes import append, store
+from tests.rigs.worlds import World
+from tests.rigs.writes import store
 
 Break = Callable[[World], Awaitable[None]]
-
-
-async def populated() -> World:
-    """Imported and written conversations, an append, an asset, a deletion; everything indexed."""
-    world = await memory_world()
-    data = exports.ugly_zip()
-    await uploads.direct(world.ports, OWNER, filename="export.zip", body=data, size=len(data))
-    await drain(world)
-    base = await store(world.ports, "first words", "second words", title="Kept")
-    await append(world.ports, base, "third words")
-    gone = await store(world.ports, "deleted words", title="Gone")
-    await drain(world)
-    await delete_conversation(world.ports, OWNER, gone.conversation_id)
-    await drain(world)
-    return world
 
 
 async def every(objects: ObjectStore, prefix: str, suffix: str = "") -> list[str]:

@@ -28,11 +28,14 @@ class Entry:
 
 
 COMMANDS: Final = {
+    "backup": Entry("backup:backup", "Back the archive up into a directory, or read a backup back."),
     "bundle": Entry("bundle:bundle", "Build the Worker's bundle and say its size and digest."),
     "demo": Entry("demo:demo", "Import the bundled sample archive, answer a search and serve it."),
+    "drill": Entry("drill:drill", "Restore the newest snapshot into a scratch archive and prove it."),
     "export": Entry("export:export", "Write the whole archive into one ZIP file."),
     "import": Entry("import_:import_", "Import a ChatGPT export, or restore a file that `export` wrote."),
     "rebuild-catalog": Entry("rebuild:rebuild_catalog", "Rebuild catalog and indexes from the archive's objects."),
+    "restore": Entry("restore:restore", "Restore a backup into an empty data directory, all of it or some."),
     "search": Entry("search:search", "Search the archive."),
     "serve": Entry("serve:serve", "Run the server with its background work."),
     "status": Entry("status:status", "Show the archive's totals, or how an import stands."),

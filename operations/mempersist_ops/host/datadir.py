@@ -34,6 +34,7 @@ VARIABLE: Final = "MEMPERSIST_DATA_DIR"
 TOKEN_VARIABLE: Final = "MEMORY_API_TOKEN"  # noqa: S105 - a variable's name
 LAYOUT: Final = "mempersist.data-directory.v1"
 _TOKEN_BYTES: Final = 32
+_BACKUP_KEY_BYTES: Final = 32
 _KEY_ID_BYTES: Final = 4
 _SHARE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
@@ -58,6 +59,11 @@ class DataDirectory:
     @property
     def cursor_keys(self) -> Path:
         return self.root / "cursor-keys"
+
+    @property
+    def backup_key(self) -> Path:
+        """Signs snapshots of backups, in hexadecimal."""
+        return self.root / "backup-key"
 
     @property
     def restoring(self) -> Path:
@@ -145,6 +151,28 @@ def api_token(directory: DataDirectory, environ: Mapping[str, str]) -> str:
     if not token:
         raise MempersistError(Code.VALIDATION, f"{directory.token} is empty; delete it, and a new token is made")
     return token
+
+
+def backup_key(directory: DataDirectory) -> bytes:
+    """The key that signs this archive's backups; made when first needed. Keep a copy where the backup is not.
+
+    :raises MempersistError: VALIDATION if the file holds no key.
+    """
+    if not directory.backup_key.exists():
+        write_private(directory.backup_key, secrets.token_hex(_BACKUP_KEY_BYTES) + "\n")
+    return read_backup_key(directory.backup_key)
+
+
+def read_backup_key(path: Path) -> bytes:
+    """:raises MempersistError: VALIDATION unless the file holds 32 bytes or more in hexadecimal."""
+    try:
+        key = bytes.fromhex(path.read_text(encoding="utf-8").strip())
+    except (OSError, ValueError):
+        key = b""
+    if len(key) < _BACKUP_KEY_BYTES:
+        message = f"{path} holds no backup key: {_BACKUP_KEY_BYTES} bytes or more in hexadecimal"
+        raise MempersistError(Code.VALIDATION, message)
+    return key
 
 
 def cursor_keys(directory: DataDirectory) -> tuple[tuple[str, bytes], ...]:

@@ -79,7 +79,7 @@ async def _begin(directory: DataDirectory, archive: ZipFile, objects: FileObject
             _check_room(directory, summary)
         note = {"objectsSha256": summary.objects_sha256, "merged": merged}
         datadir.write_private(directory.restoring, json.dumps(note) + "\n")
-    elif note["objectsSha256"] != summary.objects_sha256:
+    elif note.get("objectsSha256") != summary.objects_sha256:
         message = f"a restore of another file into {directory.root} was interrupted; finish that one first"
         raise MempersistError(Code.IMPORT_CONFLICT, message)
     if not note["merged"]:

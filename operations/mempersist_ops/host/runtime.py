@@ -48,7 +48,7 @@ async def opened(directory: DataDirectory) -> AsyncIterator[Host]:
         if not alone:
             lock.share()
         if directory.restoring.exists():
-            message = f"a restore into {directory.root} was interrupted; run the same `mempersist import` again"
+            message = f"a restore into {directory.root} was interrupted; run the same command again"
             raise MempersistError(Code.CANONICAL_STORAGE, message)
         async with stores(directory) as host:
             await begin(host.ports)
