@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from mempersist_ops.host import serve
 from tests.rigs.command import Server, answer, environment, mempersist, read_until, serving, start
 
 
@@ -65,3 +66,12 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         done = mempersist("serve", "--port", port, "--data-dir", tmp_path / "data", env=environment())
     assert (done.returncode, f"port {port}" in done.stderr, "--port" in done.stderr) == (1, True, True)
+
+
+def test_no_answer_waits_for_the_acknowledgement_of_its_own_headers() -> None:
+    listener = serve._listen(serve.Address(port=0))
+    with listener, socket.create_connection(listener.getsockname()) as caller:
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP, "asyncio leaves Nagle's algorithm on for any other"
+            assert caller.fileno() >= 0

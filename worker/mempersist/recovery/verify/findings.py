@@ -65,17 +65,19 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One of ``of`` equal parts of the archive by key: all parts together are all of it. Logs are always whole."""
+    """One of ``of`` equal parts of the archive by key: all parts together are all of it. Logs are always whole. Without
+    ``bodies`` nothing is hashed."""
 
     part: int = 0
     of: int = 1
+    bodies: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.part < self.of:
             raise ValueError("a slice is part 0 to of - 1")
 
     def holds(self, name: str) -> bool:
-        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % self.of == self.part
+        return self.bodies and int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % self.of == self.part
 
 
 _MOST_LISTED: Final = 1000

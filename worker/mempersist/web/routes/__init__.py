@@ -7,7 +7,7 @@ from typing import Final
 from mempersist.web import openapi
 from mempersist.web.http import Response, json_response
 from mempersist.web.router import Context, Route
-from mempersist.web.routes import imports, mcp, memories, public
+from mempersist.web.routes import admin, imports, mcp, memories, public
 
 
 async def describe(context: Context) -> Response:
@@ -19,6 +19,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *mcp.ROUTES,
     *memories.ROUTES,
     *imports.ROUTES,
+    *admin.ROUTES,
     *public.ROUTES,
     Route("GET", "/openapi.json", describe),
 )

@@ -27,7 +27,7 @@ from mempersist.web.tools import answer, body_arguments, query_arguments
 CONVERSATION: Final = "/api/conversations/:id"
 
 
-def _route(method: str, pattern: str, tool: Tool, path_argument: str | None = None, *, status: int = 200) -> Route:
+def tool_route(method: str, pattern: str, tool: Tool, path_argument: str | None = None, *, status: int = 200) -> Route:
     """A route that takes a tool's arguments, GET in the query and others in the body, and gives its answer."""
 
     async def handler(context: Context) -> Response:
@@ -68,22 +68,22 @@ async def read_conversation(context: Context) -> Response:
 
 
 ROUTES: Final = (
-    _route("GET", "/api/search", SEARCH),
-    _route("GET", "/api/conversations", LIST_CONVERSATIONS),
-    _route("POST", "/api/conversations/read", GET_CONVERSATIONS),
-    _route("POST", "/api/conversations/resolve", RESOLVE_CONVERSATIONS),
-    _route("POST", "/api/conversations/delete", DELETE_CONVERSATIONS),
+    tool_route("GET", "/api/search", SEARCH),
+    tool_route("GET", "/api/conversations", LIST_CONVERSATIONS),
+    tool_route("POST", "/api/conversations/read", GET_CONVERSATIONS),
+    tool_route("POST", "/api/conversations/resolve", RESOLVE_CONVERSATIONS),
+    tool_route("POST", "/api/conversations/delete", DELETE_CONVERSATIONS),
     Route("GET", CONVERSATION, read_conversation, GET_CONVERSATION, "conversation_id"),
-    _route("GET", f"{CONVERSATION}/revisions", LIST_REVISIONS, "conversation_id"),
-    _route("POST", f"{CONVERSATION}/append", APPEND, "conversation_id"),
-    _route("POST", f"{CONVERSATION}/replace", REPLACE, "conversation_id"),
-    _route("POST", f"{CONVERSATION}/restore", RESTORE_REVISION, "conversation_id"),
-    _route("POST", f"{CONVERSATION}/tags", UPDATE_TAGS, "conversation_id"),
-    _route("GET", "/api/chunks/:id/context", GET_CONTEXT, "chunk_id"),
-    _route("POST", "/api/context", BUILD_CONTEXT),
-    _route("POST", "/api/memories", STORE, status=201),
-    _route("GET", "/api/namespaces", LIST_NAMESPACES),
-    _route("POST", "/api/namespaces/empty", EMPTY_NAMESPACE),
-    _route("GET", "/api/stats", STATS),
-    _route("GET", "/api/capabilities", GET_CAPABILITIES),
+    tool_route("GET", f"{CONVERSATION}/revisions", LIST_REVISIONS, "conversation_id"),
+    tool_route("POST", f"{CONVERSATION}/append", APPEND, "conversation_id"),
+    tool_route("POST", f"{CONVERSATION}/replace", REPLACE, "conversation_id"),
+    tool_route("POST", f"{CONVERSATION}/restore", RESTORE_REVISION, "conversation_id"),
+    tool_route("POST", f"{CONVERSATION}/tags", UPDATE_TAGS, "conversation_id"),
+    tool_route("GET", "/api/chunks/:id/context", GET_CONTEXT, "chunk_id"),
+    tool_route("POST", "/api/context", BUILD_CONTEXT),
+    tool_route("POST", "/api/memories", STORE, status=201),
+    tool_route("GET", "/api/namespaces", LIST_NAMESPACES),
+    tool_route("POST", "/api/namespaces/empty", EMPTY_NAMESPACE),
+    tool_route("GET", "/api/stats", STATS),
+    tool_route("GET", "/api/capabilities", GET_CAPABILITIES),
 )
