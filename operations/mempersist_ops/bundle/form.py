@@ -13,12 +13,16 @@ Part = tuple[str, tuple[str | None, bytes, str]]
 
 
 def metadata(bindings: Sequence[Mapping[str, Any]] = (), **others: Any) -> dict[str, Any]:
-    """What the API is told of the Worker. ``others`` are further fields of the API, such as ``observability``."""
+    """What the API is told of the Worker. ``others`` are further fields of the API, such as ``observability``.
+
+    Secrets that were set apart from an upload are kept by it: without that word an upload drops them.
+    """
     return {
         "main_module": MAIN,
         "bindings": list(bindings),
         "compatibility_date": COMPATIBILITY_DATE,
         "compatibility_flags": list(COMPATIBILITY_FLAGS),
+        "keep_bindings": ["secret_text", "secret_key"],
         **others,
     }
 
