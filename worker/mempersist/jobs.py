@@ -29,6 +29,7 @@ from mempersist.ports import (
 JobKind = QueueName
 _BACKOFF_BASE_SECONDS = 2
 _BACKOFF_CAP_SECONDS = 600
+_CUT_OFF = f"its turn was cut off {MAX_DELIVERIES} times without a word, as by a process that ran out of memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ async def claim_all(ports: Ports, job_ids: Sequence[str], owner: str, kind: JobK
     rows = await ports.catalog.query(
         "UPDATE jobs SET status = 'running', attempts = attempts + 1, lease_owner = ?1, lease_expires_at = ?2,"
         " updated_at = ?3 WHERE job_id IN (SELECT value FROM json_each(?4)) AND (?5 IS NULL OR kind = ?5)"
-        " AND ((status = 'pending' AND available_at <= ?3) OR (status = 'running' AND lease_expires_at <= ?3))"
+        " AND ((status = 'pending' AND available_at <= ?3) OR (status = 'running' AND lease_expires_at <= ?3"
+        f" AND attempts < {MAX_DELIVERIES}))"
         " RETURNING job_id, kind, account_id, subject_id, attempts",
         (
             owner,
@@ -129,6 +131,21 @@ async def claim_all(ports: Ports, job_ids: Sequence[str], owner: str, kind: JobK
         )
         for row in rows
     }
+
+
+async def park_cut_off(ports: Ports) -> int:
+    """Park the jobs whose turns again and again ended without a word, as one that takes more memory than there is does:
+    the process dies, and nothing is left to count the failure but the lease. How many there were."""
+    now = timestamps.from_ms(ports.clock.now_ms())
+    rows = await ports.catalog.query(
+        "UPDATE jobs SET status = 'failed', lease_owner = NULL, lease_expires_at = NULL, error_code = ?1,"
+        " error_message = ?2, updated_at = ?3 WHERE status = 'running' AND lease_expires_at <= ?3 AND attempts >= ?4"
+        " RETURNING job_id, kind, attempts",
+        (Code.RETRYABLE_INFRASTRUCTURE.value, _CUT_OFF, now, MAX_DELIVERIES),
+    )
+    for row in rows:
+        logs.error("job_parked", job_id=row["job_id"], kind=row["kind"], attempts=row["attempts"], code="CUT_OFF")
+    return len(rows)
 
 
 async def renew(ports: Ports, job: Job) -> bool:

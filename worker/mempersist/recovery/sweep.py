@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mempersist import logs, timestamps
+from mempersist import jobs, logs, timestamps
 from mempersist.archive import accounts
 from mempersist.archive.commit import refold
 from mempersist.catalog import intents
@@ -38,6 +38,7 @@ async def sweep(ports: Ports, *, grace_seconds: int = INTENT_GRACE_SECONDS) -> S
     :raises CatalogError: / :raises StorageError: when a store is out of reach; the next round goes on.
     """
     before = timestamps.from_ms(ports.clock.now_ms() - grace_seconds * 1000)
+    await jobs.park_cut_off(ports)
     restarted = await restart.restart_interrupted(ports, before)
     report = SweepReport(await _intents(ports, before), await _jobs(ports, before), restarted)
     if report != _NOTHING:
