@@ -12,6 +12,7 @@ from mempersist.errors import Code, MempersistError
 from mempersist.jobs import Delivery, Job, Outcome
 from mempersist.ports import Ports, StorageError
 from mempersist.recovery.sweep import sweep
+from tests.rigs.faults import FaultPlan, wrap
 from tests.rigs.worlds import World, memory_world
 
 JOB = "a" * 64
@@ -167,11 +168,39 @@ async def test_a_message_that_means_nothing_is_acknowledged(body: dict[str, obje
     assert turn.given == []
 
 
-async def test_a_defect_acknowledges_nothing() -> None:
+async def test_a_defect_acknowledges_nothing_and_says_where_it_is() -> None:
     world = await memory_world()
     await pending(world)
-    with pytest.raises(ZeroDivisionError):
-        await jobs.handle(world.ports, "index", [message()], Turn(ZeroDivisionError()))
+    (decision,) = await jobs.handle(world.ports, "index", [message()], Turn(ZeroDivisionError()))
+    assert decision.action == "retry"
+    (row,) = await world.ports.catalog.query("SELECT status, error_message FROM jobs")
+    assert (row["status"], row["error_message"].startswith("ZeroDivisionError at ")) == ("pending", True)
+
+
+async def test_a_defect_of_one_job_holds_up_no_other() -> None:
+    world = await memory_world()
+    await pending(world)
+    other = "b" * 64
+    await pending(world, other)
+
+    async def turn(_: Ports, claimed: Sequence[Job]) -> Sequence[Outcome]:
+        if any(job.job_id == JOB for job in claimed):
+            raise KeyError
+        await world.ports.catalog.batch([jobs.finished(job) for job in claimed])
+        return [jobs.DONE] * len(claimed)
+
+    both = [message(), message(other, "m2")]
+    found = {decision.id: decision.action for decision in await jobs.handle(world.ports, "index", both, turn)}
+    assert found == {"m1": "retry", "m2": "ack"}
+    assert [row["job_id"] for row in await world.ports.catalog.query("SELECT job_id FROM jobs")] == [JOB]
+
+
+async def test_a_catalog_that_is_out_of_reach_gives_every_message_back_for_later() -> None:
+    world = await memory_world()
+    await pending(world)
+    broken = wrap(world.ports, FaultPlan(at=0, kind="trouble"))
+    (decision,) = await jobs.handle(broken, "index", [Delivery("m", {"version": 1, "job_id": JOB}, 3)], Turn(jobs.DONE))
+    assert (decision.action, decision.delay_seconds >= 16) == ("retry", True)
 
 
 async def test_the_sweeper_sends_a_job_that_no_message_reached_and_does_not_repeat_itself_at_once() -> None:

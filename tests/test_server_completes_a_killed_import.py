@@ -13,7 +13,7 @@ import pytest
 
 from tests.rigs.command import answer, serving, start
 
-CONVERSATIONS = 250
+CONVERSATIONS = 500
 
 
 def export(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -74,6 +75,28 @@ async def test_a_message_that_was_lost_is_sent_again_by_the_clock() -> None:
     await is_whole(world)
 
 
+async def test_an_outage_of_the_catalog_parks_nothing_and_everything_is_done_after_it() -> None:
+    rig = running()
+    world = await rig_world(rig)
+    rig.steer("mode", mode="deliver")
+    rig.steer("fault", binding="MEMORY_DB", at=12, when="before", forever=True)
+    messages = [{"role": "user", "content": "a walrus"}]
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(base_url=rig.url, headers=headers, timeout=60) as calls:
+        await calls.post("/api/memories", json={"title": "T", "messages": messages, "idempotency_key": "k"})
+        await asyncio.sleep(1)
+        rig.steer("fault")
+        again = await calls.post("/api/memories", json={"title": "T", "messages": messages, "idempotency_key": "k"})
+    assert again.status_code == 201
+    rig.steer("mode", mode="hold")
+    world.clock.advance(1_000_000)
+    rig.steer("scheduled")
+    await drain(world)
+    assert await value(world, "SELECT count(*) FROM jobs") == 0
+    assert await indexed(world) == 1
+    await is_whole(world)
+
+
 async def test_a_message_that_nobody_of_ours_sent_is_dropped() -> None:
     rig = running()
     world = await rig_world(rig)
@@ -142,7 +165,9 @@ async def test_a_turn_stays_far_under_the_limit_of_subrequests() -> None:
     while rig.steer("underway"):
         held(rig, 1)
         rig.steer("meter")
-        rig.steer("deliver", places=[0])
+        held_now = rig.steer("held")
+        places = [place for place, one in enumerate(held_now) if one["queue"] == held_now[0]["queue"]]
+        rig.steer("deliver", places=places[: 1 if "import" in held_now[0]["queue"] else 25], together=True)
         most = max(most, rig.steer("meter")["calls"])
     assert await indexed(world) == 60
     assert most < 1000
@@ -154,6 +179,7 @@ class TestDeadLetters:
         world = await rig_world(rig, variables=variables)
         await store(world.ports, "some words")
         (message,) = held(rig, 1)
+        await world.ports.catalog.query("UPDATE jobs SET attempts = 8")
         return rig, world, str(message["body"]["job_id"])
 
     async def test_a_dead_letter_is_written_down_its_job_parked_and_the_owner_told(self) -> None:
@@ -168,8 +194,33 @@ class TestDeadLetters:
         (mail,) = rig.steer("mail")
         assert (mail["to"], mail["from"]) == ("me@example.com", "memory@example.com")
         assert job in mail["text"]
-        logged = [line for line in rig.log() if line.get("event") == "dead_letters"]
-        assert [line["parked"] for line in logged] == [[job], []]
+        logged = rig.log()
+        assert [line["messages"] for line in logged if line.get("event") == "dead_letters"] == [["m1"], ["m1"]]
+        assert [line["jobs"] for line in logged if line.get("event") == "jobs_parked"] == [[job]]
+
+    async def test_a_job_that_was_hardly_tried_is_left_to_the_sweeper(self) -> None:
+        rig, world, job = await self.dead({})
+        await world.ports.catalog.query("UPDATE jobs SET attempts = 1")
+        rig.steer("lose")
+        letters = [{"id": "m1", "body": {"version": 1, "job_id": job}, "attempts": 8}]
+        rig.steer("batch", queue="x-dead-letter", messages=letters, now=True)
+        assert await value(world, "SELECT status FROM jobs WHERE job_id = ?", job) == "pending"
+        world.clock.advance((limits.INTENT_GRACE_SECONDS + 1) * 1000)
+        rig.steer("scheduled")
+        held(rig, 1)
+        await drain(world)
+        assert await indexed(world) == 1
+
+    async def test_an_outage_while_letters_are_written_down_is_logged_and_they_come_again(self) -> None:
+        rig, _, job = await self.dead({})
+        assert rig.request("GET", "/readyz")[0] == 200
+        rig.log()
+        rig.steer("fault", binding="MEMORY_DB", at=0, when="before", forever=True)
+        letters = [{"id": "m1", "body": {"version": 1, "job_id": job}, "attempts": 1}]
+        answer = rig.steer("batch", queue="x-dead-letter", messages=letters, now=True)
+        rig.steer("fault")
+        assert answer["decisions"]["m1"]["action"] == "retry"
+        assert [line["event"] for line in rig.log() if "event" in line] == ["dead_letters", "queue_trouble"]
 
     async def test_without_an_address_nobody_is_mailed_and_odd_letters_are_kept(self) -> None:
         rig, world, _ = await self.dead({})
@@ -182,5 +233,5 @@ class TestDeadLetters:
     async def test_a_queue_without_a_consumer_keeps_its_messages(self) -> None:
         rig, _, _ = await self.dead({})
         answer = rig.steer("batch", queue="other", messages=[{"id": "m", "body": {}, "attempts": 1}], now=True)
-        assert answer["decisions"] == {}
-        assert "no consumer here" in answer["error"]
+        assert answer["decisions"]["m"]["action"] == "retry"
+        assert "unknown_queue" in {line.get("event") for line in rig.log()}

@@ -47,11 +47,13 @@ class WorkersAiEmbedder:
         try:
             answer = await self._ai.run(MODEL, to_json_value({"text": list(texts), "truncate_inputs": True}))
             rows = answer.data.to_py()
-        except (JsException, AttributeError):
+            if len(rows) != len(texts) or any(len(row) != BGE_M3.dimensions for row in rows):
+                raise IndexUnavailable("Workers AI answered with vectors of another number or size")
+            return [_unit(row) for row in rows]
+        except JsException:
             raise IndexUnavailable("Workers AI did not answer") from None
-        if len(rows) != len(texts) or any(len(row) != BGE_M3.dimensions for row in rows):
-            raise IndexUnavailable("Workers AI answered with vectors of another number or size")
-        return [_unit(row) for row in rows]
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            raise IndexUnavailable("Workers AI answered with something that is no list of vectors") from None
 
 
 def _unit(row: Sequence[float]) -> Vector:

@@ -132,8 +132,8 @@ class R2ObjectStore:
         try:
             return _info(await _repeated(lambda: upload.complete(named)))
         except _Refused as error:
-            # An upload that R2 does not know, or has joined already, is an internal error each time.
-            if error.no_upload or error.code in _NO_PART or error.code == _INTERNAL:
+            # R2 answers with its internal error for an upload that it does not know, or has joined already, too.
+            if error.no_upload or error.code in _NO_PART:
                 raise ObjectNotFound from None
             raise error.as_storage_error() from None
 

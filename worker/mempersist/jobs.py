@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mempersist import logs, timestamps
+from mempersist.defects import place_of
 from mempersist.errors import Code, MempersistError
 from mempersist.limits import LEASE_SECONDS, MAX_DELIVERIES
 from mempersist.ports import (
@@ -72,6 +73,7 @@ class Outcome:
     message: str = ""
 
 
+_TROUBLE = (CatalogError, StorageError, ObjectNotFound, IndexUnavailable, QueueUnavailable)
 DONE = Outcome("done")
 CONTINUE = Outcome("continue")
 Turn = Callable[[Ports, Sequence[Job]], Awaitable[Sequence[Outcome]]]
@@ -193,8 +195,10 @@ async def failed(ports: Ports, job: Job, outcome: Outcome, delivery_id: str) -> 
 async def handle(ports: Ports, queue: QueueName, deliveries: Sequence[Delivery], turn: Turn) -> list[Decision]:
     """Run ``turn`` over the jobs that ``deliveries`` name and say what becomes of each message.
 
-    ``turn`` gets only jobs whose lease this call holds. Errors of the ports and of the service end as a retry; a
-    defect (any other exception) is raised after nothing was acknowledged, so that the queue delivers again.
+    ``turn`` gets only jobs whose lease this call holds. Trouble of any kind ends as a retry; where a turn of several
+    jobs meets a defect, each is run alone, so that the one that has it does not hold up the others.
+
+    :raises CatalogError: where the end of a job that failed could not be written down; its lease then runs out.
     """
     owner = ports.ids.token(16)
     named: dict[str, Delivery] = {}
@@ -206,7 +210,11 @@ async def handle(ports: Ports, queue: QueueName, deliveries: Sequence[Delivery],
         else:
             named[job_id] = delivery
     started = ports.clock.now_ms()
-    jobs = await claim_all(ports, list(named), owner, queue) if named else {}
+    try:
+        jobs = await claim_all(ports, list(named), owner, queue) if named else {}
+    except _TROUBLE as error:
+        logs.error("turn_not_begun", queue=queue, messages=len(deliveries), defect=place_of(error))
+        return decisions + [again(delivery) for delivery in named.values()]
     decisions += [Decision(delivery.id, "ack") for job_id, delivery in named.items() if job_id not in jobs]
     claimed = [(delivery, jobs[job_id]) for job_id, delivery in named.items() if job_id in jobs]
     if not claimed:
@@ -235,5 +243,15 @@ async def _run(ports: Ports, jobs: Sequence[Job], turn: Turn) -> Sequence[Outcom
         return await turn(ports, jobs)
     except MempersistError as error:
         return [Outcome("failed", error.code, error.message)] * len(jobs)
-    except (CatalogError, StorageError, ObjectNotFound, IndexUnavailable, QueueUnavailable) as error:
+    except _TROUBLE as error:
         return [Outcome("failed", Code.RETRYABLE_INFRASTRUCTURE, type(error).__name__)] * len(jobs)
+    except Exception as error:  # a defect of ours: the log has its place, and no other job shall wait for it
+        logs.error("turn_defect", jobs=[job.job_id for job in jobs], defect=place_of(error))
+        if len(jobs) == 1:
+            return [Outcome("failed", Code.RETRYABLE_INFRASTRUCTURE, place_of(error))]
+        return [(await _run(ports, [job], turn))[0] for job in jobs]
+
+
+def again(delivery: Delivery) -> Decision:
+    """Give a message back; the oftener it came, the longer it waits."""
+    return Decision(delivery.id, "retry", backoff_seconds(delivery.attempts + 2, 1.0))

@@ -66,10 +66,12 @@ const queued = { sent: 0, received: 0 };
 const { D1Database, R2Bucket, WorkerQueue } = standIns(() => gateway, meter, streams, queued);
 const AI_DIMENSIONS = 1024;
 let world = 0;
+let worldBegan = 0;
 let env;
 
 function newWorld({ variables = {}, vectorDelay = 0 } = {}) {
   meter.reset();
+  worldBegan = realNow();
   env = {
     MEMORY_DB: new D1Database({ label: "MEMORY_DB", name: `DB${world}` }),
     MEMORY_BUCKET: new R2Bucket({ label: "MEMORY_BUCKET", name: `BUCKET${world}` }),
@@ -156,6 +158,13 @@ async function handle(queue, messages) {
 
 async function batch({ queue, messages, now = false }) {
   if (now) return handle(queue, messages);
+  // What an earlier world left in Miniflare's queues, waiting for another try, is no concern of this one.
+  const stale = messages.filter(({ timestamp }) => Date.parse(timestamp) < worldBegan);
+  if (stale.length) {
+    const { decisions } = await batch({ queue, messages: messages.filter((message) => !stale.includes(message)) });
+    return { decisions: { ...decisions, ...Object.fromEntries(stale.map(({ id }) => [id, { action: "ack" }])) } };
+  }
+  if (!messages.length) return { decisions: {} };
   if (queue !== DEAD_LETTERS) queued.received += messages.length;
   if (mode === "deliver") return handle(queue, messages);
   if (mode === "hold") held.push(...messages.map((message) => ({ queue, message, due: 0 })));

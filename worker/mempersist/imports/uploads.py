@@ -260,11 +260,11 @@ async def send(ports: Ports, import_ids: Sequence[str]) -> bool:
 async def _join(ports: Ports, key: str, upload_id: str, parts: Sequence[UploadedPart], size: int) -> None:
     try:
         await ports.objects.complete_multipart(key, upload_id, parts)
-    except ObjectNotFound:
-        # Joined already by a try whose answer was lost; anything else is an upload that the store no longer has.
+    except (ObjectNotFound, StorageError) as error:
+        # Joined already by a try whose answer was lost; or an upload that the store no longer has, or trouble.
         info = await ports.objects.head(key)
         if info is None or info.size != size:
-            raise _upload_gone() from None
+            raise (_upload_gone() if isinstance(error, ObjectNotFound) else error) from None
 
 
 def _check_parts(parts: Sequence[UploadedPart]) -> None:
