@@ -71,13 +71,15 @@ async def test_the_mcp_endpoint_does_not_read_a_strangers_body_either() -> None:
         ("Bearer tökén", False),
     ],
 )
-def test_only_the_whole_token_is_accepted(header: str, accepted: bool) -> None:
-    assert (authenticate(SETTINGS, {"authorization": header}) is not None) is accepted
+async def test_only_the_whole_token_is_accepted(header: str, accepted: bool) -> None:
+    service = Service((await new_world()).ports, SETTINGS)
+    assert (await authenticate(service, {"authorization": header}) is not None) is accepted
 
 
-def test_without_a_configured_token_nobody_is_let_in() -> None:
-    assert authenticate(replace(SETTINGS, api_token_sha256=None), {"authorization": "Bearer "}) is None
-    assert authenticate(replace(SETTINGS, api_token_sha256=None), {"authorization": "Bearer None"}) is None
+async def test_without_a_configured_token_nobody_is_let_in() -> None:
+    service = Service((await new_world()).ports, replace(SETTINGS, api_token_sha256=None))
+    assert await authenticate(service, {"authorization": "Bearer "}) is None
+    assert await authenticate(service, {"authorization": "Bearer None"}) is None
 
 
 async def test_a_wrong_token_is_called_invalid_and_not_repeated() -> None:

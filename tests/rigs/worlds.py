@@ -14,11 +14,13 @@ from mempersist.ports import ObjectStore, Ports, QueueName
 from mempersist_ops import migrations
 from mempersist_ops.stores.consumer import ConsumerQueue
 from mempersist_ops.stores.embedded.catalog import SqliteCatalog
+from mempersist_ops.stores.embedded.mailer import OutboxMailer
 from mempersist_ops.stores.embedded.objects import FileObjectStore
 from mempersist_ops.stores.embedded.queue import SqliteQueue
 from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
 from mempersist_ops.stores.memory.catalog import MemoryCatalog
 from mempersist_ops.stores.memory.embedder import HashEmbedder
+from mempersist_ops.stores.memory.mailer import MemoryMailer
 from mempersist_ops.stores.memory.objects import MemoryObjectStore
 from mempersist_ops.stores.memory.queue import MemoryQueue
 from mempersist_ops.stores.memory.system import ManualClock, SeededIds
@@ -73,7 +75,9 @@ async def open_embedded(directory: Path, *, start: int = 0) -> tuple[World, Call
         dimensions = embedder.model.dimensions
         vectors = opened.enter_context(closing(SqliteVectorIndex(directory / "vectors.sqlite3", dimensions)))
         queue = opened.enter_context(closing(SqliteQueue(directory / "queue.sqlite3", clock)))
-        world = await _ready(World(Ports(objects, catalog, vectors, queue, embedder, clock, ids), clock, ids, queue))
+        mailer = OutboxMailer(directory / "outbox", clock)
+        ports = Ports(objects, catalog, vectors, queue, embedder, clock, ids, mailer)
+        world = await _ready(World(ports, clock, ids, queue))
         await accounts.ensure_owner(world.ports)
         return world, opened.pop_all().close
 
@@ -81,7 +85,8 @@ async def open_embedded(directory: Path, *, start: int = 0) -> tuple[World, Call
 async def _with_stores(objects: ObjectStore, clock: ManualClock, ids: SeededIds) -> World:
     embedder, queue = HashEmbedder(), MemoryQueue(clock)
     catalog, vectors = MemoryCatalog(), MemoryVectorIndex(embedder.model.dimensions)
-    return await _ready(World(Ports(objects, catalog, vectors, queue, embedder, clock, ids), clock, ids, queue))
+    ports = Ports(objects, catalog, vectors, queue, embedder, clock, ids, MemoryMailer())
+    return await _ready(World(ports, clock, ids, queue))
 
 
 async def _ready(world: World) -> World:

@@ -90,5 +90,7 @@ def settings_of(env: Any) -> Settings:
         tuple((variable(env, "ALLOWED_ORIGINS") or "").split()),
         variable(env, "API_TOKEN_SHA256"),
         alert_address=variable(env, "ALERT_ADDRESS"),
+        owner_address=(variable(env, "OWNER_ADDRESS") or "").strip().lower() or None,
+        sign_up=tuple((variable(env, "SIGN_UP") or "").lower().split()),
         cursor_keys=parse_keys(variable(env, "CURSOR_KEYS") or ""),
     )

@@ -122,8 +122,8 @@ class ObjectStore(Protocol):
         ...
 
     async def complete_multipart(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> ObjectInfo:
-        """Join ``parts``, given in ascending order, all but the last of one size. :raises ObjectNotFound: for an
-        unknown upload or part; a part whose etag is not the stored one raises that or StorageError."""
+        """Join ``parts``, given in ascending order, all but the last of one size. An unknown upload or part, or
+        an etag that is not the stored one, :raises ObjectNotFound: or StorageError, as R2 does not always tell."""
         ...
 
     async def abort_multipart(self, key: str, upload_id: str) -> None:

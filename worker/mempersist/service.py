@@ -16,6 +16,8 @@ class Settings:
     :param allowed_origins: values of ``Origin`` that a browser may send besides the public URL's own.
     :param api_token_sha256: hex SHA-256 of the owner's bearer token; None refuses every bearer.
     :param cursor_keys: id and secret of each key for cursors that hold what was resolved; the first signs, all verify.
+    :param owner_address: mail address, in lower case, whose proof signs in to the owner's account.
+    :param sign_up: addresses, or domains as ``@example.org``, that get an account of their own at their first sign-in.
     :param alert_address: who is told by mail of work that was given up; None tells nobody but the log.
     """
 
@@ -23,6 +25,8 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     api_token_sha256: str | None = None
     alert_address: str | None = None
+    owner_address: str | None = None
+    sign_up: tuple[str, ...] = ()
     cursor_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
 
 

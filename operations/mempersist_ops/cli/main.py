@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "drill": Entry("drill:drill", "Restore the newest snapshot into a scratch archive and prove it."),
     "export": Entry("export:export", "Write the whole archive into one ZIP file."),
     "import": Entry("import_:import_", "Import a ChatGPT export, or restore a file that `export` wrote."),
+    "outbox": Entry("outbox:outbox", "Show the mails that the local server would have sent."),
     "rebuild-catalog": Entry("rebuild:rebuild_catalog", "Rebuild catalog and indexes from the archive's objects."),
     "restore": Entry("restore:restore", "Restore a backup into an empty data directory, all of it or some."),
     "search": Entry("search:search", "Search the archive."),

@@ -42,6 +42,8 @@ async def _http(service: Service, scope: Scope, receive: Receive, send: Send) ->
     try:
         response = await respond(service, _request(scope, receive))
         await _send(response, send)
+        if response.later is not None:
+            await response.later()
     except (ClientDisconnected, OSError):
         return
 

@@ -12,6 +12,7 @@
     catalog.sqlite3     projection of the objects, rebuilt by ``mempersist rebuild-catalog``
     vectors.sqlite3     vector index, rebuilt likewise
     queue.sqlite3       messages of background work
+    outbox/             mails that a server on the internet would have sent
     sending/            how far an upload to another server got
 """
 
@@ -84,6 +85,10 @@ class DataDirectory:
     @property
     def queue(self) -> Path:
         return self.root / "queue.sqlite3"
+
+    @property
+    def outbox(self) -> Path:
+        return self.root / "outbox"
 
     @property
     def sending(self) -> Path:

@@ -18,6 +18,7 @@ from mempersist_ops.embedding.static import load_default
 from mempersist_ops.host import datadir
 from mempersist_ops.host.datadir import DataDirectory
 from mempersist_ops.stores.embedded.catalog import SqliteCatalog
+from mempersist_ops.stores.embedded.mailer import OutboxMailer
 from mempersist_ops.stores.embedded.objects import FileObjectStore
 from mempersist_ops.stores.embedded.queue import SqliteQueue
 from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
@@ -78,7 +79,8 @@ async def stores(directory: DataDirectory) -> AsyncIterator[Host]:
             await migrations.apply(catalog, migrations.find_directory(), clock, owner=_MIGRATOR)
         except migrations.MigrationError as error:
             raise MempersistError(Code.RETRYABLE_INFRASTRUCTURE, f"catalog of {directory.root}: {error}") from error
-        yield Host(directory, Ports(objects, catalog, vectors, queue, embedder, clock, SystemIds()), queue)
+        mailer = OutboxMailer(directory.outbox, clock)
+        yield Host(directory, Ports(objects, catalog, vectors, queue, embedder, clock, SystemIds(), mailer), queue)
 
 
 async def _take_over(ports: Ports) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import sys
@@ -79,6 +80,8 @@ async def _serve(
         allowed_origins=tuple(address.origins),
         api_token_sha256=hashlib.sha256(token.encode()).hexdigest(),
         cursor_keys=datadir.cursor_keys(directory),
+        owner_address=os.environ.get("OWNER_ADDRESS", "").strip().lower() or None,
+        sign_up=tuple(os.environ.get("SIGN_UP", "").lower().split()),
     )
     async with opened(directory) as host:
         background = BackgroundWork(directory)

@@ -12,6 +12,7 @@ from typing import Final
 from mempersist import logs
 from mempersist.defects import place_of, refusal
 from mempersist.errors import Code, MempersistError
+from mempersist.ports import CatalogError
 from mempersist.service import Service
 from mempersist.web.auth import authenticate, unauthenticated
 from mempersist.web.http import ClientDisconnected, Request, Response, error_response, segments_of
@@ -29,8 +30,14 @@ async def respond(service: Service, request: Request) -> Response:
     """
     started = service.ports.clock.now_ms()
     request_id = service.ports.ids.uuid()
-    principal = authenticate(service.settings, request.headers)
-    if segments_of(request.path)[:1] == ("api",) and principal is None:
+    refused = None
+    try:
+        principal = await authenticate(service, request.headers)
+    except CatalogError as error:
+        principal, refused = None, _failed(error, request_id)
+    if refused is not None:
+        route, response = "-", refused
+    elif segments_of(request.path)[:1] == ("api",) and principal is None:
         route, response = "/api/", unauthenticated(request.headers)
     else:
         match = find(ROUTES, request)
@@ -63,10 +70,14 @@ async def _handled(match: Match, context: Context, request_id: str) -> Response:
     except MempersistError as error:
         return error_response(error)
     except Exception as error:  # the last line of defence: the caller gets an id, the log gets the place
-        told = refusal(error) or MempersistError(
-            Code.RETRYABLE_INFRASTRUCTURE, f"the request failed; the log has it under {request_id}", status=500
-        )
-        return replace(error_response(told), defect=place_of(error))
+        return _failed(error, request_id)
+
+
+def _failed(error: Exception, request_id: str) -> Response:
+    told = refusal(error) or MempersistError(
+        Code.RETRYABLE_INFRASTRUCTURE, f"the request failed; the log has it under {request_id}", status=500
+    )
+    return replace(error_response(told), defect=place_of(error))
 
 
 def _log_line(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
+from mempersist.accounts import tokens
 from mempersist.accounts.principal import READ, WRITE, Principal
 from mempersist.archive.model import OWNER
 from mempersist.errors import Code, MempersistError
-from mempersist.service import Settings
+from mempersist.service import Service, Settings
 from mempersist.web.http import Response, error_response
+
+Check = Callable[[Service, str], Awaitable[Principal | None]]
+"""Whom a bearer token stands for; None where it is not of this kind, or not valid."""
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
@@ -19,15 +24,36 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def authenticate(settings: Settings, headers: Mapping[str, str]) -> Principal | None:
-    """The owner, for a bearer whose SHA-256 is the configured one, compared in constant time; else None."""
-    token = bearer_token(headers)
+def is_owners(settings: Settings, token: str | None) -> bool:
+    """Whether the token's SHA-256 is the configured one, compared in constant time."""
     if not token or settings.api_token_sha256 is None:
-        return None
+        return False
     presented = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-    if not hmac.compare_digest(presented, settings.api_token_sha256):
+    return hmac.compare_digest(presented, settings.api_token_sha256)
+
+
+async def _owners_token(service: Service, token: str) -> Principal | None:
+    return Principal(OWNER, frozenset({READ, WRITE})) if is_owners(service.settings, token) else None
+
+
+async def _personal_token(service: Service, token: str) -> Principal | None:
+    return await tokens.principal_of(service.ports, token)
+
+
+CHECKS: Final[tuple[Check, ...]] = (_owners_token, _personal_token)
+"""Tried in this order; the first answer counts."""
+
+
+async def authenticate(service: Service, headers: Mapping[str, str]) -> Principal | None:
+    """Whom the request's bearer token stands for. :raises CatalogError: if it cannot be looked up."""
+    token = bearer_token(headers)
+    if not token:
         return None
-    return Principal(OWNER, frozenset({READ, WRITE}))
+    for check in CHECKS:
+        principal = await check(service, token)
+        if principal is not None:
+            return principal
+    return None
 
 
 def unauthenticated(headers: Mapping[str, str]) -> Response:

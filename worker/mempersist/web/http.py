@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
@@ -55,6 +55,7 @@ class Request:
 class Response:
     """An answer; ``body`` is either whole or a stream of chunks.
 
+    ``later`` is run by the host once the answer is out; it does not raise for what a port could not do.
     For the log only: ``code``, the error code; ``defect``, what a store or the service itself did wrong.
     """
 
@@ -63,6 +64,7 @@ class Response:
     body: bytes | AsyncIterator[bytes] = b""
     code: str | None = None
     defect: str | None = None
+    later: Callable[[], Awaitable[None]] | None = None
 
 
 def segments_of(path: str) -> tuple[str, ...]:

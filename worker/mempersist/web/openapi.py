@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mempersist import __version__, limits
+from mempersist.accounts import tokens
+from mempersist.accounts.principal import READ, WRITE
 from mempersist.archive.model import JsonObject
 from mempersist.errors import HTTP_STATUS
 from mempersist.mcp import fields
@@ -28,11 +30,12 @@ _OTHER_CODES: Final = (
 
 
 def document(routes: Sequence[Route], public_url: str) -> JsonObject:
-    """The whole document. Each route is an operation in it; ``/mcp/`` is only another spelling of ``/mcp``."""
+    """The whole document. Each route is an operation in it, but for
+    pages; ``/mcp/`` is only another spelling of ``/mcp``."""
     paths: dict[str, JsonObject] = {}
     answers: JsonObject = {}
     for route in routes:
-        if route.pattern == "/mcp/":
+        if route.pattern == "/mcp/" or route.page:
             continue
         method = "post" if route.method == "*" else route.method.lower()
         paths.setdefault(template(route.pattern), {})[method] = _operation(route)
@@ -172,6 +175,16 @@ _BEGUN: Final = result(
     }
 )
 _LISTED: Final = result({"importId": TEXT, "status": TEXT, "sizeBytes": COUNT_OR_NULL, "parts": results(_PART)})
+_TOKEN: Final = result(
+    {
+        "id": TEXT,
+        "name": TEXT,
+        "scopes": results(TEXT),
+        "createdAt": TEXT,
+        "expiresAt": TEXT,
+        "lastUsedAt": TEXT_OR_NULL,
+    }
+)
 _OBJECT: Final[JsonObject] = {"type": "object"}
 
 
@@ -243,6 +256,29 @@ _OTHERS: Final[Mapping[str, JsonObject]] = {
     "GET /api/imports": _other("import_list", "List imports", 200, result({"imports": results(_OBJECT)})),
     "GET /api/imports/:id/receipt": _other(
         "import_receipt", "The whole receipt of an import", 200, _OBJECT, parameters=[_IMPORT_ID]
+    ),
+    "GET /api/tokens": _other("token_list", "List personal access tokens", 200, result({"tokens": results(_TOKEN)})),
+    "POST /api/tokens": _other(
+        "token_create",
+        "Make a personal access token",
+        201,
+        result({**_TOKEN["properties"], "token": TEXT}),
+        description="The token is in this answer alone.",
+        requestBody=_json_body(
+            fields.arguments(
+                ("name",),
+                name=fields.text("What it is for.", minLength=1, maxLength=tokens.MAX_NAME_CHARS),
+                scopes={"type": "array", "items": {"type": "string", "enum": [READ, WRITE]}, "minItems": 1},
+                expires_in_days=fields.integer("Days until it ends.", 1, tokens.MAX_DAYS, tokens.DEFAULT_DAYS),
+            )
+        ),
+    ),
+    "DELETE /api/tokens/:id": _other(
+        "token_revoke",
+        "Revoke a personal access token",
+        200,
+        result({"revoked": TRUTH}),
+        parameters=[_path(fields.text("Id of the token.", minLength=1))],
     ),
     "* /mcp": {
         "operationId": "mcp",

@@ -41,6 +41,7 @@ Handler = Callable[[Context], Awaitable[Response]]
 class Route:
     """``pattern`` such as ``/api/imports/:id``: a segment with a colon takes any non-empty segment.
 
+    :param page: a page or form for browsers, which the API's document leaves out.
     :param tool: whose arguments the route takes, GET in the query and others in the body, and whose answer it gives.
     :param path_argument: the tool's argument that is the path's ``:id``. :param status: of an answer that succeeds.
     """
@@ -51,6 +52,7 @@ class Route:
     tool: Tool | None = None
     path_argument: str | None = None
     status: int = 200
+    page: bool = False
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
         wanted = self.pattern.split("/")[1:]

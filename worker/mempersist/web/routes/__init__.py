@@ -7,7 +7,7 @@ from typing import Final
 from mempersist.web import openapi
 from mempersist.web.http import Response, json_response
 from mempersist.web.router import Context, Route
-from mempersist.web.routes import admin, imports, mcp, memories, public
+from mempersist.web.routes import admin, imports, mcp, memories, public, sign_in, tokens
 
 
 async def describe(context: Context) -> Response:
@@ -20,6 +20,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *memories.ROUTES,
     *imports.ROUTES,
     *admin.ROUTES,
+    *sign_in.ROUTES,
+    *tokens.ROUTES,
     *public.ROUTES,
     Route("GET", "/openapi.json", describe),
 )
