@@ -13,7 +13,7 @@ import pytest
 
 from tests.rigs.command import answer, serving, start
 
-CONVERSATIONS = 500
+CONVERSATIONS = 250
 
 
 def export(path: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,14 +79,20 @@ def serving(data_dir: Path, *options: str) -> Iterator[Server]:
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    """The command as a process that runs on; its log is thrown away."""
+    """The command as a process that runs on; its log is thrown away. It hears SIGINT even where the tests themselves
+    run in the background of a shell, which has its children ignore that."""
     return subprocess.Popen(
         [*_COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=environment(),
+        preexec_fn=_hear_interrupts,  # noqa: PLW1509
     )
+
+
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def read_until(process: subprocess.Popen[str], mark: str) -> str:
