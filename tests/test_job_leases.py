@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from mempersist import jobs, limits, timestamps
+from mempersist.archive import keys
+from mempersist.archive.codec import UnreadableObject
 from mempersist.archive.model import OWNER
 from mempersist.errors import Code, MempersistError
 from mempersist.jobs import Delivery, Job, Outcome
@@ -14,6 +16,7 @@ from mempersist.ports import Ports, StorageError
 from mempersist.recovery.sweep import sweep
 from tests.rigs.faults import FaultPlan, wrap
 from tests.rigs.worlds import World, memory_world
+from tests.rigs.writes import store
 
 JOB = "a" * 64
 
@@ -212,6 +215,23 @@ async def test_the_sweeper_sends_a_job_that_no_message_reached_and_does_not_repe
     assert (await sweep(world.ports)).jobs == 0
     received = await world.queue.receive("index", limit=10)
     assert [item.body["job_id"] for item in received] == [JOB]
+
+
+async def test_trouble_with_one_stage_of_a_sweep_holds_up_no_other() -> None:
+    world = await memory_world()
+    await pending(world)
+    written = await store(world.ports, "words")
+    await world.ports.catalog.query(
+        "INSERT INTO intents (intent_id, account_id, conversation_ids_json, created_at)"
+        " SELECT 'left', ?, json_array(?), '2020-01-01T00:00:00.000Z'",
+        (OWNER, written.conversation_id),
+    )
+    await world.ports.objects.put(keys.head(written.conversation_id, 0), b"damaged")
+    world.clock.advance(limits.INTENT_GRACE_SECONDS * 1000)
+    with pytest.raises(UnreadableObject):
+        await sweep(world.ports)
+    received = await world.queue.receive("index", limit=10)
+    assert JOB in {item.body["job_id"] for item in received}
 
 
 async def test_the_sweeper_leaves_parked_jobs_alone() -> None:

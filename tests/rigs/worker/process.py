@@ -78,7 +78,8 @@ def start(app: Path, *, worlds: int = _WORLDS, **variables: str) -> Rig:
     if not snapshot.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         fresh = snapshot.with_suffix(f".{os.getpid()}")
-        _node({"makeSnapshot": str(fresh)}).wait(_TIMEOUT_SECONDS)
+        said, _ = _node({"makeSnapshot": str(fresh)}).communicate(timeout=_TIMEOUT_SECONDS)
+        assert fresh.exists(), f"no snapshot of Pyodide could be made: {said}"
         fresh.replace(snapshot)
     process = _node(
         {

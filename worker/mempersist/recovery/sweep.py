@@ -5,6 +5,7 @@ Run once a minute. Everything it does is safe to do twice, and each run is bound
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from mempersist import jobs, logs, timestamps
@@ -35,25 +36,43 @@ async def sweep(ports: Ports, *, grace_seconds: int = INTENT_GRACE_SECONDS) -> S
     """One bounded round. ``grace_seconds`` is how long a write or a message may be under way undisturbed; a host that
     knows that nothing else runs, as at its start, may pass 0.
 
-    :raises CatalogError: / :raises StorageError: when a store is out of reach; the next round goes on.
+    :raises Exception: what went wrong first, after everything else was done; the next round goes on.
     """
     before = timestamps.from_ms(ports.clock.now_ms() - grace_seconds * 1000)
-    await jobs.park_cut_off(ports)
-    restarted = await restart.restart_interrupted(ports, before)
-    report = SweepReport(await _intents(ports, before), await _jobs(ports, before), restarted)
+    trouble: list[Exception] = []
+    await _stage(jobs.park_cut_off(ports), trouble)
+    restarted = await _stage(restart.restart_interrupted(ports, before), trouble)
+    settled = await _stage(_intents(ports, before, trouble), trouble)
+    report = SweepReport(settled, await _stage(_jobs(ports, before), trouble), restarted)
     if report != _NOTHING:
         logs.info("sweep", intents=report.intents, jobs=report.jobs, imports=report.imports)
+    if trouble:
+        raise trouble[0]
     return report
 
 
-async def _intents(ports: Ports, before: str) -> int:
-    left = await intents.begun_before(ports.catalog, before, _MAX_INTENTS)
-    for intent in left:
-        await accounts.catch_up(ports, intent.account)
-        for conversation_id in intent.conversation_ids:
-            await refold(ports, intent.account, conversation_id, force=True)
-        await ports.catalog.batch([intents.settled(intent.intent_id)])
-    return len(left)
+async def _stage(work: Awaitable[int], trouble: list[Exception]) -> int:
+    """One stage of a round: what goes wrong in it is kept for the end, and holds up no other."""
+    try:
+        return await work
+    except Exception as error:
+        trouble.append(error)
+        return 0
+
+
+async def _intents(ports: Ports, before: str, trouble: list[Exception]) -> int:
+    settled = 0
+    for intent in await intents.begun_before(ports.catalog, before, _MAX_INTENTS):
+        settled += await _stage(_settle(ports, intent), trouble)
+    return settled
+
+
+async def _settle(ports: Ports, intent: intents.Intent) -> int:
+    await accounts.catch_up(ports, intent.account)
+    for conversation_id in intent.conversation_ids:
+        await refold(ports, intent.account, conversation_id, force=True)
+    await ports.catalog.batch([intents.settled(intent.intent_id)])
+    return 1
 
 
 async def _jobs(ports: Ports, before: str) -> int:
