@@ -34,7 +34,9 @@ docs: $(VENV)/installed  ## write docs/mcp.md from the tools' schemas
 lock:  ## pin what pyproject.toml and the Worker ask for, with hashes; needs uv
 	uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -q -o requirements.lock
-	uv pip compile pyproject.toml --group test --universal --python-version 3.11 --upgrade --generate-hashes \
+	uv pip compile pyproject.toml --extra deploy --universal --python-version 3.11 --upgrade --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -q -o requirements-deploy.lock
+	uv pip compile pyproject.toml --extra deploy --group test --universal --python-version 3.11 --upgrade --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -q -o requirements-test.lock
 	uv pip compile worker/requirements.in --python-version 3.14 --upgrade --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -q -o worker/requirements.lock

@@ -14,11 +14,13 @@ from mempersist.ports import Embedder, Vector
 from mempersist_ops.embedding.static import load_default
 from mempersist_ops.stores.memory.embedder import HashEmbedder
 from tests.rigs.adapters import adapters
+from tests.rigs.emulator import remote_embedder
 from tests.rigs.worker.ports import RigEmbedder
 from tests.rigs.worker.process import running
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {
     "memory": HashEmbedder,
+    "remote": remote_embedder,
     "static": cache(load_default),
     "worker": lambda: RigEmbedder(running()),
 }

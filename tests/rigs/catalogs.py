@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from mempersist.ports import Catalog, Statement
 from mempersist_ops.stores.embedded.catalog import SqliteCatalog
 from mempersist_ops.stores.memory.catalog import MemoryCatalog
+from tests.rigs.emulator import RemoteCatalog
 from tests.rigs.worker.ports import RigCatalog, new_catalog
 from tests.rigs.worker.process import running
 
@@ -20,14 +21,15 @@ class ClosableCatalog(Catalog, Protocol):
 CATALOGS: dict[str, Callable[[Path], ClosableCatalog]] = {
     "memory": lambda _: MemoryCatalog(),
     "embedded": lambda directory: SqliteCatalog(directory / "catalog.sqlite3"),
+    "remote": RemoteCatalog,
     "worker": lambda _: new_catalog(running()),
 }
 
 
 def is_local(catalog: Catalog) -> bool:
-    """Whether SQLite runs in this process: D1 does not say which statement of a batch failed, and Miniflare's D1 does
-    not enforce some documented limits of production."""
-    return not isinstance(catalog, RigCatalog)
+    """Whether SQLite runs behind the port itself: D1 does not say which statement of a batch failed, and Miniflare's D1
+    does not enforce some documented limits of production."""
+    return not isinstance(catalog, RigCatalog | RemoteCatalog)
 
 
 def at(catalog: Catalog, statement: int, count: int) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 from mempersist.ports import MetadataValue, VectorFilter, VectorIndex, VectorRecord
 from mempersist_ops.stores.embedded.vectors import SqliteVectorIndex
 from mempersist_ops.stores.memory.vectors import MemoryVectorIndex
+from tests.rigs.emulator import RemoteVectorIndex
 from tests.rigs.worker.ports import new_vectors
 from tests.rigs.worker.process import running
 
@@ -24,6 +25,7 @@ VECTOR_INDEXES: dict[str, Callable[[Path, int], ClosableVectorIndex]] = {
     "embedded": lambda directory, dimensions: SqliteVectorIndex(
         directory / "vectors.sqlite3", dimensions, indexed=INDEXED
     ),
+    "remote": lambda directory, dimensions: RemoteVectorIndex(directory, dimensions, INDEXED),
     "worker": lambda _, dimensions: new_vectors(running(), dimensions, INDEXED),
 }
 

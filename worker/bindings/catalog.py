@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from pyodide.ffi import JsException, jsnull, to_js
 
 from bindings.ffi import from_json_value, message_of
 from mempersist.limits import SQL_MAX_STATEMENT_BYTES
-from mempersist.ports import CatalogError, Row, SqlValue, Statement, StatementResult, UniqueViolation
-from mempersist.rules.statements import bound
-
-_UNIQUE: Final = re.compile(r"UNIQUE constraint failed: [\w., ]+")
-# Words of D1 that can hold names of the schema and SQL of ours, but no bound value.
-_SAYABLE: Final = re.compile(
-    r"(?:NOT NULL|FOREIGN KEY) constraint failed(?:: [\w.]+)?|CHECK constraint failed"
-    r"|cannot store \w+ value in \w+ column [\w.]+|no such (?:table|column|function|module|index): (?P<name>[\w.]+)"
-    r"|malformed JSON|integer overflow|datatype mismatch|LIKE or GLOB pattern too complex|Wrong number of parameter"
-    r"|too many (?:SQL variables|columns|terms in compound SELECT|arguments on function)|not authorized"
-    r"|string or blob too big|statement too long|Expression tree is too large|Network connection lost"
-    r"|storage operation exceeded timeout|reset because its code was updated|D1 DB is overloaded"
-    r"|Exceeded maximum DB size"
-)
-_TOO_BIG: Final = "a value, a row or the statement is larger than the database takes"
-_BINDINGS: Final = "the number of bindings is not that of the placeholders"
-_PLAIN: Final = {"string or blob too big": _TOO_BIG, "Wrong number of parameter": _BINDINGS}
+from mempersist.ports import CatalogError, Row, SqlValue, Statement, StatementResult
+from mempersist.rules.statements import bound, refusal
 
 
 class D1Catalog:
@@ -90,13 +74,4 @@ def _rows(rows: Sequence[dict[str, Any]]) -> tuple[Row, ...]:
 
 
 def _translated(error: JsException, sql: str) -> CatalogError:
-    """The port's error for D1's, in D1's words only where those are fixed or stand in ``sql``, and so hold no data."""
-    message = message_of(error)
-    unique = _UNIQUE.search(message)
-    if unique:
-        return UniqueViolation(unique.group())
-    sayable = _SAYABLE.search(message)
-    if sayable and (sayable["name"] or "") in sql:
-        return CatalogError(_PLAIN.get(sayable.group(), sayable.group()))
-    code = re.search(r"SQLITE_[A-Z_]+", message)
-    return CatalogError(f"the database refused the statement ({code.group() if code else type(error).__name__})")
+    return refusal(message_of(error), sql)

@@ -64,12 +64,12 @@ class DirectBody(AsyncIterable[bytes]):
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """``size`` in bytes; ``etag`` is opaque; ``modified_at`` is ISO 8601 UTC, for people only."""
+    """``size`` in bytes; ``etag`` is opaque; ``modified_at`` is ISO 8601 UTC, for people only, and not compared."""
 
     key: str
     size: int
     etag: str
-    modified_at: str
+    modified_at: str = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The program that provisions and deploys the archive: settings, components, gates and providers."""
