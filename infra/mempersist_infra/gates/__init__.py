@@ -1,0 +1,1 @@
+"""What ties the approval gates to Pulumi's engine."""
