@@ -39,7 +39,7 @@ class Outcome:
 
 
 def checkout(directory: Path) -> Path:
-    """A directory that looks like a clone of the repository, so that what a run writes beside the program stays there."""
+    """A directory that looks like a clone of the repository: what a run writes beside the program stays there."""
     directory.mkdir(parents=True)
     for name in ("infra", "migrations", "operations", "runbooks", "tests", "worker"):
         if (ROOT / name).exists():

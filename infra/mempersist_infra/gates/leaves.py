@@ -14,7 +14,7 @@ from mempersist_ops.gates.changes import Leaves, canonical, leaf
 
 
 async def leaves(values: Mapping[str, Any] | None, key: bytes) -> Leaves:
-    """Values by path. What the SDK adds for itself, such as a dynamic provider's code, begins with ``__``; it is left out.
+    """Values by path. Left out is what the SDK adds for itself and begins with ``__``, such as a provider's code.
 
     :param key: keys the digests of secrets.
     """

@@ -68,7 +68,7 @@ def unsound(state: State) -> Iterator[str]:
         elif entry.get("id", "") in NO_ID:
             yield (
                 f"{urn}: has no real id, as Cloudflare's answer was garbled when it was made or refreshed;"
-                f" drop the entry with: pulumi state delete '{urn}' and see `mempersist audit` for what it left in Cloudflare"
+                f" drop the entry with: pulumi state delete '{urn}' and see what it left behind with: mempersist audit"
             )
         elif not _hooked(entry.get("resourceHooks") or {}):
             yield f"{urn}: {UNHOOKED}"

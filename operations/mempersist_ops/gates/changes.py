@@ -51,7 +51,7 @@ class Kind:
     word: str
 
 
-_OWN: Final = "pulumi-python:mempersist"
+_OWN: Final = "pulumi-python:dynamic/mempersist"
 KINDS: Final[Mapping[str, Kind]] = {
     "cloudflare:index/r2Bucket:R2Bucket": Kind(Gate.PROVISION, ("name",), "R2 bucket"),
     "cloudflare:index/r2BucketLock:R2BucketLock": Kind(Gate.PROVISION, ("bucketName",), "locks of R2 bucket"),
@@ -72,7 +72,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "cloudflare:index/emailSendingSubdomain:EmailSendingSubdomain": Kind(Gate.PROVISION, ("name",), "sending domain"),
     f"{_OWN}:VectorizeIndex": Kind(Gate.PROVISION, ("name",), "vector index"),
     f"{_OWN}:VectorizeMetadataIndex": Kind(Gate.PROVISION, ("index", "property"), "metadata index"),
-    f"{_OWN}:QueueConsumer": Kind(Gate.DEPLOY, ("queue_id", "script"), "consumer of queue"),
+    f"{_OWN}:QueueConsumer": Kind(Gate.DEPLOY, ("queue", "script"), "consumer of queue"),
     f"{_OWN}:WorkerVersion": Kind(Gate.DEPLOY, ("script",), "code of Worker"),
     f"{_OWN}:WorkerSecret": Kind(Gate.SECRETS, ("script", "name"), "secret of Worker"),
     f"{_OWN}:D1Migrations": Kind(Gate.MIGRATE, ("database_name",), "migrations of D1 database"),
