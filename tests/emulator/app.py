@@ -14,14 +14,17 @@ from mempersist.ports import Clock
 from mempersist.system import SystemClock
 from tests.emulator.ai import WorkersAi
 from tests.emulator.auth import REQUESTS_PER_WINDOW, Token, Tokens
+from tests.emulator.bucket_rules import BucketRules
 from tests.emulator.buckets import Buckets
 from tests.emulator.d1 import Databases
 from tests.emulator.faults import Fault, Faults
 from tests.emulator.queues import Queues
 from tests.emulator.routing import Call, find
 from tests.emulator.s3 import S3
+from tests.emulator.targets import Targets
 from tests.emulator.vectorize import Vectorize
 from tests.emulator.wire import ApiError, Receive, Request, Response, Send, failed, read, succeeded, write
+from tests.emulator.workers import Workers
 
 ACCOUNT = "0123456789abcdef0123456789abcdef"
 TOKEN = Token("f00dfeedf00dfeedf00dfeedf00dfeed", "emulated-token-of-the-operator", ACCOUNT)
@@ -62,7 +65,12 @@ class Emulator:
         vectorize = Vectorize(clock, vectorize_delay_ms)
         self._queues = Queues(directory / "queues.sqlite3", clock)
         self.ai = WorkersAi()
-        products = (self._databases, self._buckets, vectorize, self._queues, self.ai)
+        targets = Targets(self._databases, self._buckets, vectorize, self._queues)
+        self.workers = Workers(clock, targets.exist, self._queues.consumed_by)
+        products = (
+            *(self._databases, self._buckets, BucketRules(self._buckets), vectorize, self._queues),
+            *(self.ai, self.workers),
+        )
         self._routes = [route for product in products for route in product.routes()]
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from tests.emulator.wire import ApiError
 WINDOW_SECONDS = 300
 REQUESTS_PER_WINDOW = 1200
 
-PRODUCTS = ("D1", "Vectorize", "Queues", "Workers AI", "Workers R2 Storage")
+PRODUCTS = ("D1", "Vectorize", "Queues", "Workers AI", "Workers R2 Storage", "Workers Scripts")
 EVERYTHING = frozenset(f"{product} Write" for product in PRODUCTS)
 
 

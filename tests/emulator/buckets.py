@@ -47,6 +47,7 @@ class Buckets:
             Route("POST", base, product, "Write", self._create),
             Route("GET", base, product, "Read", self._list),
             Route("GET", f"{base}/{{name}}", product, "Read", self._get),
+            Route("PATCH", f"{base}/{{name}}", product, "Write", self._update),
             Route("DELETE", f"{base}/{{name}}", product, "Write", self._delete),
         ]
 
@@ -84,10 +85,17 @@ class Buckets:
         return Result({"buckets": shown}, info)
 
     async def _get(self, call: Call, name: str) -> Result:
-        return Result(self._bucket(call, name).about)
+        return Result(self.named(call, name).about)
+
+    async def _update(self, call: Call, name: str) -> Result:
+        bucket, storage = self.named(call, name), call.request.headers.get("cf-r2-storage-class", "")
+        if storage not in _CLASSES:
+            raise ApiError(400, 10001, "The storage class is not valid.")
+        bucket.about["storage_class"] = storage
+        return Result(bucket.about)
 
     async def _delete(self, call: Call, name: str) -> Result:
-        bucket = self._bucket(call, name)
+        bucket = self.named(call, name)
         if (await bucket.objects.list("", limit=1)).objects:
             words = "The bucket you tried to delete is not empty."
             raise ApiError(409, 10008, words, {"x-should-retry": "false"})
@@ -95,7 +103,8 @@ class Buckets:
         bucket.objects.close()
         return Result({})
 
-    def _bucket(self, call: Call, name: str) -> Bucket:
+    def named(self, call: Call, name: str) -> Bucket:
+        """:raises ApiError: 10006"""
         bucket = self.find(call.account, name, _jurisdiction(call))
         if bucket is None:
             raise ApiError(404, 10006, "The specified bucket does not exist.")

@@ -44,6 +44,10 @@ class _Connection(D1Connection):
         super().__init__(connection)
         self.ran: list[_Ran] = []
 
+    def data_version(self) -> int:
+        """Counts the changes that were made."""
+        return self._connection.total_changes
+
     def _execute(self, sql: str, params: Any) -> StatementResult:
         began = time.perf_counter()
         before = self._connection.total_changes
@@ -95,6 +99,7 @@ class Databases:
             Route("DELETE", f"{base}/{{database_id}}", "D1", "Write", self._delete),
             Route("POST", f"{base}/{{database_id}}/query", "D1", "Write", self._query),
             Route("POST", f"{base}/{{database_id}}/raw", "D1", "Write", self._raw),
+            Route("GET", f"{base}/{{database_id}}/time_travel/bookmark", "D1", "Read", self._bookmark),
         ]
 
     async def _create(self, call: Call) -> Result:
@@ -155,6 +160,11 @@ class Databases:
         ]
         return self._answer(database, ran, found)
 
+    async def _bookmark(self, call: Call, database_id: str) -> Result:
+        database = self._database(call.account, database_id)
+        version = database.connection.data_version()
+        return Result({"bookmark": f"{version:08x}-00000000-{database_id[:8]}-{database_id.replace('-', '')}"})
+
     def _run(self, call: Call, database_id: str) -> tuple[_Database, list[_Ran]]:
         database = self._database(call.account, database_id)
         statements = _statements(call.request.json_object())
@@ -174,6 +184,9 @@ class Databases:
                 for each, found in zip(ran, results, strict=True)
             ]
         )
+
+    def exists(self, account: str, database_id: str) -> bool:
+        return (account, database_id) in self._databases
 
     def _of(self, account: str) -> list[_Database]:
         return [database for (owner, _), database in self._databases.items() if owner == account]

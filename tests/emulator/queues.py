@@ -288,6 +288,16 @@ class Queues:
         ).fetchone()
         return {"backlog_count": count, "backlog_bytes": size, "oldest_message_timestamp_ms": oldest}
 
+    def exists(self, account: str, name: str) -> bool:
+        return any(owner == account and queue["queue_name"] == name for (owner, _), queue in self._queues.items())
+
+    def consumed_by(self, account: str, script: str) -> bool:
+        """Whether a Worker takes from any queue."""
+        return any(
+            owner == account and any(each.get("script_name") == script for each in queue["consumers"])
+            for (owner, _), queue in self._queues.items()
+        )
+
     def _queue(self, call: Call, queue_id: str) -> dict[str, Any]:
         queue = self._queues.get((call.account, queue_id))
         if queue is None:

@@ -206,6 +206,9 @@ class Vectorize:
 
     # ---------------------------------------------------------------- parts of the above
 
+    def exists(self, account: str, name: str) -> bool:
+        return (account, name) in self._indexes
+
     def _index(self, call: Call, name: str) -> _Index:
         index = self._indexes.get((call.account, name))
         if index is None:
