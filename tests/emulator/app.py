@@ -28,6 +28,7 @@ from tests.emulator.workers import Workers
 
 ACCOUNT = "0123456789abcdef0123456789abcdef"
 TOKEN = Token("f00dfeedf00dfeedf00dfeedf00dfeed", "emulated-token-of-the-operator", ACCOUNT)
+RUNTIME = Token("beefbeefbeefbeefbeefbeefbeefbeef", "emulated-token-of-the-runtime", ACCOUNT, is_runtime=True)
 REST = "/client/v4"
 _CONTROL = "/emulator/"
 
@@ -54,6 +55,7 @@ class Emulator:
             (directory / name).mkdir(parents=True, exist_ok=True)
         self.tokens = Tokens(seconds, requests_per_window)
         self.tokens.add(TOKEN)
+        self.tokens.add(RUNTIME)
         self.faults = Faults()
         self.peers: set[tuple[str, int]] = set()
         """The address of every connection that was made."""
@@ -72,6 +74,9 @@ class Emulator:
             *(self.ai, self.workers),
         )
         self._routes = [route for product in products for route in product.routes()]
+
+    def queue_id(self, account: str, name: str) -> str:
+        return self._queues.id_of(account, name)
 
     def close(self) -> None:
         self._databases.close()
@@ -116,7 +121,7 @@ class Emulator:
             route, names = find(self._routes, request.method, path)
             if not token.allows(route.product, route.access):
                 raise ApiError(403, 10000, "Authentication error")
-            response = succeeded(await route.handler(Call(account, request), **names))
+            response = succeeded(await route.handler(Call(account, request, token), **names))
         except ApiError as error:
             response = failed(error)
         return Response(response.status, response.body, {**limits, **response.headers})

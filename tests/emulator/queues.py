@@ -80,7 +80,8 @@ class Queues:
     # ---------------------------------------------------------------- queues and consumers
 
     async def _create(self, call: Call) -> Result:
-        name = call.request.json_object(10026).get("queue_name")
+        given = call.request.json_object(10026)
+        name = given.get("queue_name")
         self._check_name(call, name)
         now = timestamps.from_ms(self._clock.now_ms())
         queue: dict[str, Any] = {
@@ -92,7 +93,7 @@ class Queues:
             "producers_total_count": 0,
             "consumers": [],
             "consumers_total_count": 0,
-            "settings": dict(_SETTINGS),
+            "settings": {**_SETTINGS, **(given.get("settings") or {})},
         }
         self._queues[call.account, str(queue["queue_id"])] = queue
         return Result(queue)
@@ -181,11 +182,12 @@ class Queues:
 
     async def _pull(self, call: Call, queue_id: str) -> Result:
         queue, given = self._queue(call, queue_id), call.request.json_object(10026)
-        consumer = next((each for each in queue["consumers"] if each["type"] == "http_pull"), None)
+        kind = "worker" if call.token.is_runtime else "http_pull"
+        consumer = next((each for each in queue["consumers"] if each["type"] == kind), None)
         if consumer is None:
             raise ApiError(405, 10201, "HTTP pull is not enabled for this queue")
         size = int(given.get("batch_size", 5))
-        lease = int(given.get("visibility_timeout_ms", consumer["settings"]["visibility_timeout_ms"]))
+        lease = int(given.get("visibility_timeout_ms", consumer["settings"].get("visibility_timeout_ms", 30_000)))
         if not 1 <= size <= _MAX_BATCH or not 0 <= lease <= _MAX_VISIBILITY_MS:
             raise ApiError(400, 10026, "batch_size or visibility_timeout_ms is out of range")
         self._bury(call.account, queue, consumer)
@@ -290,6 +292,13 @@ class Queues:
 
     def exists(self, account: str, name: str) -> bool:
         return any(owner == account and queue["queue_name"] == name for (owner, _), queue in self._queues.items())
+
+    def id_of(self, account: str, name: str) -> str:
+        """:raises LookupError: if there is no such queue"""
+        for (owner, queue_id), queue in self._queues.items():
+            if owner == account and queue["queue_name"] == name:
+                return queue_id
+        raise LookupError(name)
 
     def consumed_by(self, account: str, script: str) -> bool:
         """Whether a Worker takes from any queue."""

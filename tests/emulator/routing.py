@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import unquote
 
+from tests.emulator.auth import Access, Token
 from tests.emulator.wire import ApiError, Request, Result
 
 Handler = Callable[..., Awaitable[Result]]
-Access = Literal["Read", "Write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,7 @@ class Call:
 
     account: str
     request: Request
+    token: Token
 
 
 def find(routes: Iterable[Route], method: str, path: str) -> tuple[Route, Mapping[str, str]]:
