@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 DEMO ?= --data-dir .mempersist
 PYTEST := $(BIN)/pytest
 
-.PHONY: demo test test-clients test-worker test-long check docs lock clean
+.PHONY: demo test test-clients test-worker test-engine test-long check docs lock clean
 
 demo: $(VENV)/installed  ## import the bundled sample, answer a search, serve it
 	$(BIN)/mempersist demo $(DEMO)
 
 test: check  ## style, types, and every test that takes seconds
-	$(PYTEST) -m "not clients and not worker and not long"
+	$(PYTEST) -m "not clients and not worker and not engine and not long"
 
 check: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -24,6 +24,10 @@ test-clients: $(VENV)/installed-clients  ## the server under foreign MCP clients
 
 test-worker: $(VENV)/installed-worker  ## the Worker in Pyodide over real D1, R2 and queues, and its bundle
 	$(PYTEST) -m "worker and not long"
+
+test-engine: $(VENV)/installed-test  ## the Pulumi program on the real engine, over the emulator; builds it with Go if need be
+	$(BIN)/python -m tests.engine.build
+	$(PYTEST) -m "engine and not long"
 
 test-long: $(VENV)/installed-worker  ## the tests that take minutes
 	$(PYTEST) -m long
